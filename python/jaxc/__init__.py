@@ -1,0 +1,21 @@
+"""Plain C in, JAX function out.
+
+>>> import jaxc
+>>> rms_norm = jaxc.load("rms_norm.c").rms_norm
+"""
+
+from jaxc.compiler import include_dir
+from jaxc.function import Function, OverloadedFunction, overload
+from jaxc.library import Library, compile, load
+from jaxc.version import __version__
+
+__all__ = [
+    "Function",
+    "Library",
+    "OverloadedFunction",
+    "__version__",
+    "compile",
+    "include_dir",
+    "load",
+    "overload",
+]

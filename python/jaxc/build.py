@@ -1,0 +1,252 @@
+"""C files to a kernel library: preprocess, describe, generate, compile, link, cache."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from jaxc import cache, compiler
+from jaxc.compiler import Compiler
+from jaxc.version import __version__
+
+_SUFFIX = {"win32": ".dll", "darwin": ".dylib"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to compile; every field is part of the cache key."""
+
+    define: tuple[tuple[str, str | None], ...] = ()
+    include: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    compiler: str | None = None
+    native: bool = True
+
+    @classmethod
+    def make(
+        cls,
+        define: Mapping[str, object] | None = None,
+        include: Sequence[str | os.PathLike[str]] = (),
+        libraries: Sequence[str | os.PathLike[str]] = (),
+        flags: Sequence[str] = (),
+        compiler: str | None = None,
+        native: bool = True,
+    ) -> Options:
+        """Options from the arguments of ``jaxc.load``.
+
+        Raises:
+          TypeError: for a single string where a list is meant.
+        """
+        for name, value in (("include", include), ("libraries", libraries), ("flags", flags)):
+            if isinstance(value, (str, os.PathLike)):
+                raise TypeError(f"{name} must be a list, got {value!r}; write [{value!r}]")
+        return cls(
+            define=tuple(
+                (name, None if value is None or value is True else str(value))
+                for name, value in (define or {}).items()
+            ),
+            include=tuple(os.path.abspath(folder) for folder in include),
+            libraries=tuple(os.fspath(library) for library in libraries),
+            flags=tuple(flags),
+            compiler=compiler,
+            native=native,
+        )
+
+    def compile_flags(self) -> list[str]:
+        out = [*compiler.OPTIMIZATION, *(compiler.NATIVE if self.native else ())]
+        out += ["-Werror=implicit-function-declaration"]
+        out += [f"-D{name}" if v is None else f"-D{name}={v}" for name, v in self.define]
+        out += [f"-I{folder}" for folder in self.include]
+        out += [f"-I{compiler.include_dir()}", *self.flags]
+        return out
+
+    def link_flags(self) -> list[str]:
+        out: list[str] = []
+        for library in self.libraries:
+            if os.path.dirname(library) or ".so" in os.path.basename(library):
+                path = os.path.abspath(library)
+                out += [path, f"-Wl,-rpath,{os.path.dirname(path)}"]
+            else:
+                out.append(f"-l{library}")
+        return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A C file, or text that stands for one. ``path`` is what messages show."""
+
+    path: str
+    text: str
+    is_file: bool
+
+
+def read_sources(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
+    """Reads C files.
+
+    Raises:
+      OSError: for a file that cannot be read.
+    """
+    out = []
+    for path in paths:
+        absolute = os.path.abspath(path)
+        with open(absolute, encoding="utf-8", errors="surrogateescape") as file:
+            out.append(Source(absolute, file.read(), True))
+    return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """A kernel library on disk, beside the C that was generated for it."""
+
+    library: Path
+    key: str
+
+
+def build(name: str, sources: Sequence[Source], options: Options) -> Built:
+    """The library of some C files, from the cache when it has been built before.
+
+    Args:
+      name: of the library; becomes part of its targets' names.
+
+    Raises:
+      ValueError: for a pragma that cannot be accepted, with file and line.
+      RuntimeError: when there is no compiler or it fails, with its message.
+    """
+    found = compiler.find_compiler(options.compiler)
+    units = [_preprocess(found, source, options) for source in sources]
+    key = _key(name, sources, units, options, found)
+    file = name + _SUFFIX.get(sys.platform, ".so")
+    path = cache.lookup_or_build(
+        key, file, lambda folder: _compile(found, name, file, sources, units, options, folder)
+    )
+    return Built(path, key)
+
+
+def _preprocess(found: Compiler, source: Source, options: Options) -> str:
+    what = f"preprocessing {os.path.basename(source.path)}"
+    arguments = [*options.compile_flags(), "-E"]
+    if source.is_file:
+        return found.run([*arguments, "-x", "c", source.path], what=what)
+    text = f'#line 1 "{source.path}"\n{source.text}'
+    return found.run([*arguments, "-x", "c", "-"], what=what, text=text)
+
+
+def _hash(*parts: str) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogateescape")
+        digest.update(b"%d:" % len(encoded))
+        digest.update(encoded)
+    return digest.hexdigest()
+
+
+def _key(
+    name: str,
+    sources: Sequence[Source],
+    units: Sequence[str],
+    options: Options,
+    found: Compiler,
+) -> str:
+    """Hash of all that the library's bytes depend on."""
+    native = compiler.cpu_features() if options.native else ""
+    pairs = [part for source, unit in zip(sources, units, strict=True)
+             for part in (source.path, source.text, unit)]  # fmt: skip
+    parts = [name, repr(options), " ".join(found.command), found.version, native]
+    return _hash(__version__, *parts, *pairs)[:40]
+
+
+def _source_hash(user_texts: Sequence[str], options: Options) -> str:
+    """Hash for names of targets: equal on every machine that loads the same source."""
+    portable = repr((options.define, options.libraries, options.flags, options.compiler))
+    return _hash(__version__, portable, *user_texts)[:16]
+
+
+def _compile(
+    found: Compiler,
+    name: str,
+    file: str,
+    sources: Sequence[Source],
+    units: Sequence[str],
+    options: Options,
+    folder: Path,
+) -> None:
+    """Fills ``folder`` with the library and the C that was generated for it."""
+    # Imported here so that a library found in the cache needs no parser.
+    from jaxc import generate
+    from jaxc.declare import Unit, declare
+    from jaxc.declare.items import Text
+
+    declared = declare(
+        [Unit(s.path, unit, s.text) for s, unit in zip(sources, units, strict=True)]
+    )
+    hash_ = _source_hash([Text(unit).user_text for unit in units], options)
+    everything = [description for unit in declared for description in unit]
+    _write(folder / "table.c", generate.table(name, hash_, __version__, everything))
+    flags = [*options.compile_flags(), "-fPIC", "-fvisibility=hidden"]
+    flags += ["-ffunction-sections", "-fdata-sections"]
+    jobs: list[tuple[str, list[str]]] = []
+    objects: list[str] = []
+    for number, (source, unit) in enumerate(zip(sources, units, strict=True)):
+        base = os.path.basename(source.path)
+        loops = generate.loops(declared[number])
+        _write(folder / f"loops{number}.c", loops)
+        _write(folder / f"unit{number}.i", f'{unit}\n# 1 "{base} (row loops of jaxc)"\n{loops}\n')
+        output = str(folder / f"unit{number}.o")
+        objects.append(output)
+        arguments = [*flags, "-x", "cpp-output", "-c", str(folder / f"unit{number}.i")]
+        jobs.append((f"compiling {base}", [*arguments, "-o", output]))
+    output = str(folder / "table.o")
+    objects.append(output)
+    table_flags = [*flags, "-O1", "-c", str(folder / "table.c"), "-o", output]
+    jobs.append(("compiling the table", table_flags))
+    with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 2)) as pool:
+        running = [pool.submit(found.run, arguments, what=what) for what, arguments in jobs]
+        objects.append(str(_driver(found, options)))
+        for job in running:
+            job.result()
+    arguments = ["-shared", "-o", str(folder / file), *objects, *options.flags]
+    arguments += [*options.link_flags(), *_system_link_flags()]
+    found.run(arguments, what=f"linking {name}")
+    for leftover in [*folder.glob("*.o"), *folder.glob("*.i")]:
+        leftover.unlink()
+
+
+def _system_link_flags() -> list[str]:
+    if sys.platform == "darwin":
+        return ["-Wl,-dead_strip", "-undefined", "dynamic_lookup"]
+    # What no handler reaches goes, with its undefined symbols: a file whose other
+    # functions need more than this machine has still loads.
+    return ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-pthread", "-lm"]
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
+_driver_lock = threading.Lock()
+
+
+def _driver(found: Compiler, options: Options) -> Path:
+    """The object that is the same in all libraries, compiled once for each compiler."""
+    from jaxc.generate import DRIVER
+
+    headers = sorted((compiler.include_dir() / "jaxc").glob("*.h"))
+    texts = [header.read_text() for header in headers]
+    key = _hash(__version__, found.version, " ".join(found.command), repr(options.flags),
+                DRIVER, *texts)[:40]  # fmt: skip
+
+    def compile_driver(folder: Path) -> None:
+        _write(folder / "driver.c", DRIVER)
+        arguments = ["-O2", "-fPIC", "-fvisibility=hidden", f"-I{compiler.include_dir()}"]
+        arguments += [*options.flags, "-c", str(folder / "driver.c")]
+        found.run([*arguments, "-o", str(folder / "driver.o")], what="compiling the driver")
+
+    with _driver_lock:
+        return cache.lookup_or_build("driver-" + key, "driver.o", compile_driver)

@@ -1,0 +1,355 @@
+"""A C function as a JAX function: arguments in, arrays out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxc import compat
+from jaxc.description import OPERANDS, RESULTS, STRING, Description, Parameter, Role
+from jaxc.primitive import Statics, call_p
+
+_KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}  # V: bfloat16 and 8-bit floats
+_X64 = frozenset({"int64", "uint64", "float64", "complex128"})
+
+
+class Function:
+    """A C function that JAX can call.
+
+    Takes the array, scalar and static parameters of the C prototype in its order or by
+    name; dimensions that no array determines are keyword arguments. Leading axes of the
+    arrays broadcast as in NumPy. Returns one array, or a tuple in the prototype's order.
+    Equal functions of the same build are equal, hash alike and pickle by library and name.
+
+    Attributes:
+      signature: core dims in NumPy's gufunc notation, ``(n),()->(n)``.
+      prototype: the C declaration.
+      description: all that jaxc knows of it.
+      targets: platform -> name of the XLA custom call target.
+    """
+
+    def __init__(
+        self,
+        description: Description,
+        targets: Mapping[str, str],
+        library_path: str,
+        recipe: tuple[Any, ...],
+    ):
+        self.description = description
+        self.targets = dict(targets)
+        self.signature = description.signature
+        self.prototype = description.prototype
+        self.__name__ = self.__qualname__ = description.name
+        self.__module__ = "jaxc"
+        self.__doc__ = "\n\n".join(
+            part for part in (description.doc, f"C: {description.prototype}") if part
+        )
+        self.__signature__ = _python_signature(description)
+        self._identity = (library_path, description.name)
+        self._recipe = recipe
+        self._operands = description.with_role(*OPERANDS)
+        self._positional = description.with_role(*OPERANDS, Role.STATIC)
+        self._static_dims = tuple(dim for dim in description.dims if dim.is_static)
+        self._has_statics = len(self._positional) > len(self._operands) or bool(
+            self._static_dims
+        )
+        self._scalars = tuple(
+            None if p.rank or p.numpy_dtype.kind not in "fc" else p.numpy_dtype.type
+            for p in self._operands
+        )
+        self._many = len(description.with_role(*RESULTS)) != 1
+        # inline: in the caller's program the call stands bare. Eagerly this is the path that
+        # costs least; a keyword costs 1 us, so functions without statics have none.
+        self._jitted = jax.jit(self._trace, static_argnames="statics", inline=True)
+        self._jitted_plain = jax.jit(self._trace_plain, inline=True)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the C function.
+
+        Raises:
+          TypeError: for an argument of another dtype, a missing or unknown one.
+          ValueError: for shapes that do not agree.
+          jax.errors.JaxRuntimeError: when the C function reports an error.
+        """
+        statics: Statics = ()
+        if kwargs or self._has_statics or len(args) != len(self._operands):
+            args, statics = self._bind(args, kwargs)
+        operands = []
+        for parameter, scalar, value in zip(self._operands, self._scalars, args, strict=True):
+            kind = type(value)
+            if kind is float and scalar is not None:
+                value = scalar(value)
+            elif kind is not _array_type():
+                if isinstance(value, compat.Tracer):
+                    return self._trace(*args, statics=statics)
+                value = self._concrete(parameter, value)
+            operands.append(value)
+        if self._has_statics:
+            return self._jitted(*operands, statics=statics)
+        return self._jitted_plain(*operands)
+
+    def _bind(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Statics]:
+        """Arguments by position or name to operands in order and static values."""
+        name = self.__name__
+        if len(args) > len(self._positional):
+            raise TypeError(
+                f"{name}: takes {len(self._positional)} arguments "
+                f"({', '.join(p.name for p in self._positional) or 'none'}), got {len(args)}"
+            )
+        values = dict(zip((p.name for p in self._positional), args, strict=False))
+        dims = {dim.name for dim in self._static_dims}
+        known = {p.name for p in self._positional} | dims
+        for key, value in kwargs.items():
+            if key not in known:
+                raise TypeError(f"{name}: {self._unknown_keyword(key, known)}")
+            if key in values:
+                raise TypeError(f"{name}: argument '{key}' is given by position and by name")
+            values[key] = value
+        missing = [p for p in self._positional if p.name not in values]
+        if missing:
+            raise TypeError(
+                f"{name}: argument '{missing[0].name}' is missing (C: {missing[0].declaration})"
+            )
+        statics = [
+            (p.name, self._static(p, values[p.name]))
+            for p in self._positional
+            if p.role == Role.STATIC
+        ]
+        for dim in self._static_dims:
+            if dim.name not in values:
+                raise TypeError(
+                    f"{name}: dimension '{dim.name}' is missing: no array has it, give it by "
+                    f"keyword, {dim.name}=... (C: {self.prototype})"
+                )
+            statics.append((dim.name, self._static_int(dim.name, values[dim.name])))
+        return [values[p.name] for p in self._operands], tuple(statics)
+
+    def _unknown_keyword(self, key: str, known: set[str]) -> str:
+        if any(dim.name == key for dim in self.description.dims):
+            return f"dimension '{key}' is read from the arrays' shapes and is no argument"
+        takes = ", ".join(sorted(known)) or "none"
+        return f"has no argument '{key}'; it takes {takes}"
+
+    def _static_int(self, name: str, value: Any) -> int:
+        if isinstance(value, compat.Tracer):
+            raise TypeError(
+                f"{self.__name__}: '{name}' is static and must be a Python value, got a traced "
+                f"{value.aval.str_short()}"
+            )
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+            raise TypeError(f"{self.__name__}: '{name}' must be an int, got {value!r}")
+        return int(value)
+
+    def _static(self, parameter: Parameter, value: Any) -> Any:
+        """A static value, checked against the parameter's C type."""
+        where = f"{self.__name__}: static argument '{parameter.name}'"
+        shown = f"(C: {parameter.declaration})"
+        if isinstance(value, compat.Tracer):
+            raise TypeError(
+                f"{where} must be a Python value, got a traced {value.aval.str_short()} {shown}"
+            )
+        if parameter.dtype == STRING:
+            if not isinstance(value, str):
+                raise TypeError(f"{where} must be a str, got {value!r} {shown}")
+            if "\0" in value:
+                raise ValueError(f"{where} has a NUL character, which ends a C string")
+            return value
+        return _scalar(where, parameter, value).item()
+
+    def _concrete(self, parameter: Parameter, value: Any) -> Any:
+        """A value that is no tracer and no plain JAX array, without changing its dtype."""
+        where = f"{self.__name__}: argument '{parameter.name}'"
+        if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+            return _scalar(where, parameter, value)
+        if isinstance(value, (np.ndarray, np.generic)):
+            self._check_dtype(parameter, value.dtype, weak=False)
+            return value
+        if isinstance(value, jax.Array):
+            return value
+        if hasattr(value, "__jax_array__"):
+            return value.__jax_array__()
+        raise TypeError(
+            f"{where} is a {type(value).__name__}, expected an array "
+            f"(C: {parameter.declaration})"
+        )
+
+    def _check_dtype(self, parameter: Parameter, dtype: Any, weak: bool) -> None:
+        expected = parameter.numpy_dtype
+        kinds = _KINDS.get(getattr(dtype, "kind", ""), 9), _KINDS[expected.kind]
+        if dtype == expected or (weak and kinds[0] <= kinds[1]):
+            return
+        raise TypeError(
+            f"{self.__name__}: argument '{parameter.name}' has dtype {dtype}, expected "
+            f"{expected} (C: {parameter.declaration})"
+        )
+
+    def _check_x64(self) -> None:
+        if jax.config.jax_enable_x64:
+            return
+        for parameter in self.description.with_role(*OPERANDS, *RESULTS):
+            if parameter.numpy_dtype.name in _X64:
+                what = (
+                    "its result" if parameter.name == "return" else f"'{parameter.name}'"
+                )
+                raise TypeError(
+                    f"{self.__name__}: {what} is {parameter.numpy_dtype} "
+                    f"(C: {parameter.declaration}), and JAX has 64-bit types only with "
+                    "jax.config.update('jax_enable_x64', True)"
+                )
+
+    def _trace(self, *args: Any, statics: Statics) -> Any:
+        """Binds the primitive; runs when a program is traced."""
+        self._check_x64()
+        operands = [
+            self._operand(parameter, value)
+            for parameter, value in zip(self._operands, args, strict=True)
+        ]
+        operands = list(compat.match_varying(operands))
+        results = call_p.bind(*operands, function=self, statics=statics)
+        return tuple(results) if self._many else results[0]
+
+    def _trace_plain(self, *args: Any) -> Any:
+        return self._trace(*args, statics=())
+
+    def _operand(self, parameter: Parameter, value: Any) -> Any:
+        if not isinstance(value, jax.Array):
+            value = self._concrete(parameter, value)
+        weak = bool(getattr(value, "weak_type", False))
+        self._check_dtype(parameter, value.dtype, weak)
+        return jnp.asarray(value, parameter.numpy_dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Function) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        from jaxc.library import restore
+
+        return restore, self._recipe
+
+    def __repr__(self) -> str:
+        return f"<jaxc function {self.__name__} {self.signature}>"
+
+
+class OverloadedFunction:
+    """Several C functions under one name; the dtypes of the arguments choose one."""
+
+    def __init__(self, name: str, members: Sequence[Function]):
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = "jaxc"
+        self.members = tuple(members)
+        self.__doc__ = "\n\n".join(m.__doc__ or "" for m in members)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the first member whose parameters have the arguments' dtypes.
+
+        Raises:
+          TypeError: when no member fits, listing what each expects.
+        """
+        for member in self.members:
+            if _fits(member, args, kwargs):
+                return member(*args, **kwargs)
+        given = ", ".join(
+            [_dtype_text(a) for a in args] + [f"{k}={_dtype_text(v)}" for k, v in kwargs.items()]
+        )
+        options = "".join(f"\n  {m.prototype}" for m in self.members)
+        raise TypeError(f"{self.__name__}: no overload for ({given}); there are:{options}")
+
+    @property
+    def signature(self) -> str:
+        return self.members[0].signature
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OverloadedFunction) and self.members == other.members
+
+    def __hash__(self) -> int:
+        return hash(self.members)
+
+    def __repr__(self) -> str:
+        return f"<jaxc function {self.__name__}, {len(self.members)} overloads>"
+
+
+def overload(*functions: Function, name: str | None = None) -> OverloadedFunction:
+    """One Python function of several C functions, chosen by dtype.
+
+    Args:
+      functions: tried in this order.
+      name: of the result; else that of the first.
+
+    Raises:
+      TypeError: when there is none, or one is no jaxc function.
+    """
+    if not functions or not all(isinstance(f, Function) for f in functions):
+        raise TypeError(f"jaxc.overload takes jaxc functions, got {functions!r}")
+    return OverloadedFunction(name or functions[0].__name__, functions)
+
+
+def _fits(member: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    positional = member.description.with_role(*OPERANDS, Role.STATIC)
+    by_name = {p.name: p for p in positional}
+    pairs = [*zip(positional, args, strict=False)]
+    pairs += [(by_name[k], v) for k, v in kwargs.items() if k in by_name]
+    if len(args) > len(positional):
+        return False
+    for parameter, value in pairs:
+        if parameter.role == Role.STATIC:
+            continue
+        dtype = getattr(value, "dtype", None)
+        if dtype is None:
+            kind = {bool: 0, int: 1, float: 2, complex: 3}.get(type(value), 9)
+            if kind > _KINDS[parameter.numpy_dtype.kind]:
+                return False
+        elif dtype != parameter.numpy_dtype and not getattr(value, "weak_type", False):
+            return False
+    return True
+
+
+def _dtype_text(value: Any) -> str:
+    dtype = getattr(value, "dtype", None)
+    return type(value).__name__ if dtype is None else str(dtype)
+
+
+def _scalar(where: str, parameter: Parameter, value: Any) -> Any:
+    """A number as the parameter's dtype; what would lose its kind or range is an error."""
+    dtype = parameter.numpy_dtype
+    shown = f"(C: {parameter.declaration})"
+    array = np.asarray(value)
+    kind = _KINDS.get(array.dtype.kind, 9)
+    if array.ndim or kind > _KINDS[dtype.kind]:
+        raise TypeError(f"{where} is {value!r}, expected {dtype} {shown}")
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if not limits.min <= int(value) <= limits.max:
+            raise OverflowError(
+                f"{where} is {value}, outside the range of {dtype} "
+                f"({limits.min} to {limits.max}) {shown}"
+            )
+    return np.asarray(value, dtype)[()]
+
+
+def _python_signature(description: Description) -> inspect.Signature:
+    names = [p.name for p in description.with_role(*OPERANDS, Role.STATIC)]
+    dims = [dim.name for dim in description.dims if dim.is_static]
+    return inspect.Signature(
+        [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
+        + [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in dims]
+    )
+
+
+_array: list[type] = []
+
+
+def _array_type() -> type:
+    """The class of concrete arrays; found late, because making one starts the backend."""
+    if not _array:
+        _array.append(type(jnp.zeros(())))
+    return _array[0]

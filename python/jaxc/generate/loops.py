@@ -1,0 +1,203 @@
+"""The row loop of each function, in C that needs no header and no macro."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxc.description import OPERANDS, RESULTS, Description, Parameter, Result, Role
+
+_FAULT = "struct jaxci_fault { long long row; long long status; const char *text; };"
+_ARGUMENTS = (
+    "const long long *jaxci_dims, char *const *jaxci_data,\n"
+    "    const long long *jaxci_strides, long long jaxci_count,\n"
+    "    struct jaxci_fault *jaxci_fault"
+)
+#: Most operands for which every pattern of moving and shared operands gets its own loop.
+_MAX_PATTERN_OPERANDS = 2
+
+
+def loops(descriptions: Sequence[Description]) -> str:
+    """C text to stand behind the user's own: a ``jaxc_rows`` for each function.
+
+    All its names begin with ``jaxci_`` so that none can hide one of the user's.
+    """
+    callable_ = [d for d in descriptions if d.refusal is None]
+    if not callable_:
+        return ""
+    return "\n".join([_FAULT, *(_function(d) for d in callable_)])
+
+
+def _function(description: Description) -> str:
+    name = f"jaxci_rows_{description.name}"
+    lines = [
+        "",
+        f"/* {description.prototype.replace('*/', '* /')} */",
+        *(
+            f'_Static_assert(({enumerator}) == {value}, "{enumerator}");'
+            for enumerator, value in description.checks
+        ),
+        f"int {name}({_ARGUMENTS});",
+        f"int {name}({_ARGUMENTS}) {{",
+        "  long long jaxci_row;",
+        *_locals(description),
+        *_elementwise(description),
+        "  for (jaxci_row = 0; jaxci_row < jaxci_count; jaxci_row++) {",
+        *_call(description),
+        "  }",
+        "  return 0;",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _locals(description: Description) -> list[str]:
+    """Each dimension in its own C type, and pointer and step of each parameter."""
+    out = []
+    for number, dim in enumerate(description.dims):
+        out.append(
+            f"  const {dim.ctype} jaxci_{dim.name} = ({dim.ctype})jaxci_dims[{number}];"
+        )
+    for position, parameter in enumerate(description.parameters):
+        if parameter.role == Role.DIM:
+            continue
+        out.append(f"  char *const jaxci_{parameter.name} = jaxci_data[{position}];")
+        if parameter.role in OPERANDS + RESULTS:
+            out.append(
+                f"  const long long jaxci_step_{parameter.name} = jaxci_strides[{position}];"
+            )
+    unused = [name for name, used in (("dims", description.dims),) if not used]
+    unused += [] if any(p.role != Role.DIM for p in description.parameters) else ["data"]
+    if not any(p.role in OPERANDS + RESULTS for p in description.parameters):
+        unused.append("strides")
+    if description.result not in (Result.STATUS, Result.TEXT):
+        unused.append("fault")
+    out.extend(f"  (void)jaxci_{name};" for name in unused)
+    return out
+
+
+def _at_row(parameter: Parameter) -> str:
+    if parameter.role in OPERANDS + RESULTS:
+        return f"jaxci_{parameter.name} + jaxci_row * jaxci_step_{parameter.name}"
+    return f"jaxci_{parameter.name}"
+
+
+def _is_value(parameter: Parameter) -> bool:
+    """Whether the C parameter takes a number, not a pointer."""
+    by_pointer = "*" in parameter.declaration or "[" in parameter.declaration
+    return parameter.role in (Role.INPUT, Role.STATIC) and not (
+        parameter.rank > 0 or by_pointer
+    )
+
+
+def _argument(parameter: Parameter) -> str:
+    if parameter.role == Role.DIM:
+        return f"jaxci_{parameter.name}"
+    if parameter.role == Role.STATIC and "*" in parameter.declaration:
+        return f"*(const char *const *)({_at_row(parameter)})"
+    if _is_value(parameter):
+        return f"*(const {parameter.ctype} *)({_at_row(parameter)})"
+    return f"(void *)({_at_row(parameter)})"
+
+
+def _call(description: Description) -> list[str]:
+    arguments = ", ".join(
+        _argument(p) for p in description.parameters if p.name != "return"
+    )
+    call = f"{description.name}({arguments});"
+    if description.result is Result.VALUE:
+        value = description.parameters[0]
+        return [f"    *({value.ctype} *)({_at_row(value)}) =\n        {call}"]
+    if description.result is Result.STATUS:
+        return [
+            f"    const int jaxci_status = {call}",
+            "    if (jaxci_status != 0) {",
+            "      jaxci_fault->row = jaxci_row;",
+            "      jaxci_fault->status = jaxci_status;",
+            "      return 1;",
+            "    }",
+        ]
+    if description.result is Result.TEXT:
+        return [
+            f"    const char *jaxci_text = {call}",
+            "    if (jaxci_text != 0) {",
+            "      jaxci_fault->row = jaxci_row;",
+            "      jaxci_fault->text = jaxci_text;",
+            "      return 1;",
+            "    }",
+        ]
+    return [f"    {call}"]
+
+
+def _elementwise(description: Description) -> list[str]:
+    """For a function of numbers: loops over plain arrays, which the compiler vectorises.
+
+    One loop for each pattern of operands that move by one element or are shared by all
+    rows; other strides take the general loop below.
+    """
+    operands = description.with_role(*OPERANDS)
+    results = description.with_role(*RESULTS)
+    if (
+        not all(_is_value(p) for p in operands)
+        or any(p.rank > 0 or p.role == Role.INOUT for p in results)
+        or description.result in (Result.STATUS, Result.TEXT)
+        or description.with_role(Role.SCRATCH)
+        or description.serial
+        or description.effect
+        or not operands
+        or not results
+    ):
+        return []
+    everything = (1 << len(operands)) - 1
+    if len(operands) <= _MAX_PATTERN_OPERANDS:
+        patterns = [mask for mask in range(everything, 0, -1)]
+    else:
+        patterns = [everything]
+    out = []
+    for mask in patterns:
+        moving = [p for bit, p in enumerate(operands) if mask >> bit & 1]
+        out.extend(_elementwise_loop(description, moving))
+    return out
+
+
+def _elementwise_loop(description: Description, moving: list[Parameter]) -> list[str]:
+    conditions, pointers, arguments = [], [], []
+    for parameter in description.parameters:
+        local = f"jaxci_at_{parameter.name}"
+        step = f"jaxci_step_{parameter.name}"
+        if parameter.role == Role.OUTPUT:
+            conditions.append(f"{step} == (long long)sizeof({parameter.ctype})")
+            pointers.append(
+                f"    {parameter.ctype} *__restrict {local} = "
+                f"(void *)jaxci_{parameter.name};"
+            )
+            argument = f"&{local}[jaxci_row]"
+        elif parameter in moving:
+            conditions.append(f"{step} == (long long)sizeof({parameter.ctype})")
+            pointers.append(
+                f"    const {parameter.ctype} *__restrict {local} = "
+                f"(const void *)jaxci_{parameter.name};"
+            )
+            argument = f"{local}[jaxci_row]"
+        elif parameter.role == Role.INPUT:
+            conditions.append(f"{step} == 0")
+            pointers.append(
+                f"    const {parameter.ctype} {local} = "
+                f"*(const {parameter.ctype} *)jaxci_{parameter.name};"
+            )
+            argument = local
+        else:
+            argument = _argument(parameter)
+        if parameter.name != "return":
+            arguments.append(argument)
+    call = f"{description.name}({', '.join(arguments)});"
+    if description.result is Result.VALUE:
+        call = f"jaxci_at_return[jaxci_row] = {call}"
+    return [
+        f"  if ({' && '.join(conditions)}) {{",
+        *pointers,
+        "    for (jaxci_row = 0; jaxci_row < jaxci_count; jaxci_row++) {",
+        f"      {call}",
+        "    }",
+        "    return 0;",
+        "  }",
+    ]
