@@ -401,7 +401,12 @@ static jaxc_status jaxci_batch_data(jaxci_batch *batch, const jaxc_abi_attrs *at
                                     int *needs_block, jaxc_message *message) {
   const jaxc_function *function = batch->function;
   *needs_block = 0;
-  for (int32_t k = 0; k < batch->slot_count; k++) batch->data[k] = batch->views[k].data;
+  /* Empty arrays may come without data: arithmetic on NULL is undefined in C, so the
+   * kernel gets some other place that it has no right to touch. */
+  for (int32_t k = 0; k < batch->slot_count; k++) {
+    batch->data[k] =
+        batch->views[k].data != NULL ? batch->views[k].data : (char *)batch->statics;
+  }
   for (int32_t k = 0; k < function->parameter_count; k++) {
     const jaxc_parameter *parameter = &function->parameters[k];
     if (parameter->role == JAXC_ROLE_SCRATCH) *needs_block = 1;

@@ -15,7 +15,7 @@ import re
 _MARKER = re.compile(r'#\s*(?:line\s+)?(\d+)\s+"((?:\\.|[^"\\])*)"([ \d]*)')
 _PRAGMA = re.compile(r"\s*#\s*pragma\s+jaxc\b\s*(.*)")
 _STRUCTURE = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[{}();=]')
-_AGGREGATE = re.compile(r"\b(?:struct|union|enum)\b[^;={}]*$")
+_AGGREGATE = re.compile(r"\b(?:struct|union|enum)\b\s*\w*\s*$")
 _LEADING_SPACE = re.compile(r"\s*")
 
 

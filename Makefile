@@ -1,0 +1,42 @@
+# make demo    a C file becomes a JAX function, step by step
+# make test    all tests, in C and Python, on every Python and JAX that is meant
+# make bench   the measured table of README
+# make lint    ruff, mypy and clang-format
+# Each sets up what it needs; nothing has to be installed before but Python and make.
+SHELL := /bin/sh
+VENVS := .venv
+
+.PHONY: demo test bench lint clean
+.DEFAULT_GOAL := demo
+
+demo: .best
+	@.venv/best/bin/python examples/demo.py
+
+test: .all
+	@$$(ls -d .venv/py3.*/bin/python .venv/best/bin/python | head -n 1) scripts/run_tests.py
+
+bench: .best
+	@.venv/best/bin/python bench/bench.py
+
+lint: .best
+	@.venv/best/bin/python -m pip install --quiet ruff mypy
+	@.venv/best/bin/ruff check . && .venv/best/bin/ruff format --check .
+	@.venv/best/bin/mypy
+
+clean:
+	rm -rf .venv build dist
+
+.PHONY: .system .best .all
+.system:
+	@sh scripts/system_packages.sh
+
+# The newest Python with the newest JAX.
+.best: .system
+	@sh scripts/make_venv.sh .venv/best \
+	  "$$(sh scripts/find_pythons.sh | head -n 1 | cut -d' ' -f2)" jax
+
+# And Python 3.11 with the JAX that it is meant with, where there is one.
+.all: .best
+	@python=$$(sh scripts/find_pythons.sh | grep '^3\.11 ' | cut -d' ' -f2); \
+	if [ -n "$$python" ]; then sh scripts/make_venv.sh .venv/py3.11 "$$python" jax==0.10.2; \
+	else echo "no Python 3.11 here: its tests are left out"; fi

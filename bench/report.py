@@ -1,0 +1,124 @@
+"""The table of results, and the line that says where they were measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import jax
+import jaxlib
+
+import rival
+from jaxc import compiler
+from timing import Samples, three_digits
+
+LEGEND = (
+    "Times: minimum over interleaved rounds (median). Ratio: the other's minimum over "
+    "jaxc's; above 1, jaxc is faster."
+)
+
+_HEAD = ("what", "jaxc", "against", "", "ratio", "goal", "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line of the table; texts may be empty.
+
+    ``ratio`` is the other's figure over jaxc's: above 1, jaxc is better.
+    """
+
+    what: str
+    ours: str
+    rival: str = ""
+    theirs: str = ""
+    ratio: str = ""
+    goal: str = ""
+    met: bool | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """The texts of its columns."""
+        verdict = {None: "", True: "met", False: "MISSED"}[self.met]
+        return (
+            self.what,
+            self.ours,
+            self.rival,
+            self.theirs,
+            self.ratio,
+            self.goal,
+            verdict,
+        )
+
+
+def compare(
+    what: str, ours: Samples, rival: str, theirs: Samples, goal: float | None = None
+) -> Row:
+    """A row from two measurements; the ratio is that of the minima.
+
+    Args:
+      goal: least ratio that is wanted.
+    """
+    ratio = theirs.minimum / ours.minimum
+    return Row(
+        what,
+        str(ours),
+        rival,
+        str(theirs),
+        f"{three_digits(ratio)}x",
+        "" if goal is None else f">= {goal:g}x",
+        None if goal is None else ratio >= goal,
+    )
+
+
+def table(rows: Sequence[Row], markdown: bool) -> str:
+    """All rows as aligned text or as a markdown table."""
+    cells = [_HEAD, *(row.cells() for row in rows)]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(_HEAD))]
+    lines = [
+        [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        for line in cells
+    ]
+    rule = ["-" * width for width in widths]
+    if markdown:
+        rule = ["-" * max(3, width) for width in widths]
+        return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], rule, *lines[1:]])
+    return "\n".join("  ".join(line).rstrip() for line in [lines[0], rule, *lines[1:]])
+
+
+def machine() -> str:
+    """CPU, versions, flags and date."""
+    found = compiler.find_compiler()
+    flags = " ".join((*compiler.OPTIMIZATION, *compiler.NATIVE))
+    return (
+        f"{_cpu()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
+        f"JAX {jax.__version__}, jaxlib {jaxlib.__version__}; "
+        f"C: {_first_line(found.version)}, {flags}; "
+        f"C++: {_version(rival.COMPILER)}, {' '.join(rival.FLAGS)}; "
+        f"{datetime.date.today().isoformat()}"
+    )
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or f"{platform.machine()} ({sys.platform})"
+
+
+def _version(command: str) -> str:
+    done = subprocess.run(
+        [command, "--version"], capture_output=True, text=True, check=True
+    )
+    return _first_line(done.stdout)
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].strip()

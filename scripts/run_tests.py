@@ -1,0 +1,115 @@
+"""Run the tests in C and in Python and count them together.
+
+The C tests run with every C compiler found, and with sanitizers; the Python tests in every
+environment under .venv. The last line is 'N passed, N failed, N skipped'; the exit status
+is that of the whole.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclasses.dataclass
+class Count:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: Count) -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+def run(command: list[str], environment: dict[str, str] | None = None) -> int:
+    return subprocess.run(
+        command, cwd=ROOT, check=False, env={**os.environ, **(environment or {})}
+    ).returncode
+
+
+def read_junit(path: Path, status: int) -> Count:
+    """Counts a JUnit report; a runner that failed without a failed test counts as one."""
+    count = Count()
+    if path.exists():
+        for case in ET.parse(path).getroot().iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                count.failed += 1
+            elif case.find("skipped") is not None or case.get("status") == "disabled":
+                count.skipped += 1
+            else:
+                count.passed += 1
+    if status != 0 and count.failed == 0:
+        count.failed = 1
+    return count
+
+
+def cmake() -> str:
+    found = shutil.which("cmake")
+    if found is None:
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "cmake"], check=True)
+        found = str(Path(sys.executable).parent / "cmake")
+    return found
+
+
+def c_tests() -> Count:
+    total = Count()
+    compilers = [name for name in ("gcc", "clang") if shutil.which(name)]
+    configurations = [(name, False) for name in compilers] + [(compilers[-1], True)]
+    for compiler, sanitize in configurations:
+        title = f"{compiler}{' with sanitizers' if sanitize else ''}"
+        print(f"== C tests: {title}", flush=True)
+        folder = ROOT / "build" / f"c-{compiler}{'-sanitize' if sanitize else ''}"
+        report = folder / "junit.xml"
+        report.unlink(missing_ok=True)
+        cxx = {"gcc": "g++", "clang": "clang++"}[compiler]
+        environment = {"CC": compiler, "CXX": shutil.which(cxx) or cxx}
+        configure = [cmake(), "-S", ".", "-B", str(folder), "-DJAXC_BUILD_TESTS=ON"]
+        configure += [f"-DJAXC_SANITIZE={'ON' if sanitize else 'OFF'}", "-Wno-dev"]
+        status = run([*configure, "--log-level=WARNING"], environment)
+        status = status or run([cmake(), "--build", str(folder), "-j2", "--", "--quiet"])
+        if status == 0:
+            ctest = str(Path(cmake()).parent / "ctest")
+            options = ["--output-on-failure", "-j2", "--progress", "--output-junit"]
+            status = run([ctest, "--test-dir", str(folder), *options, str(report)])
+        total.add(read_junit(report, status))
+    return total
+
+
+def python_tests() -> Count:
+    total = Count()
+    for environment in sorted((ROOT / ".venv").iterdir()):
+        python = environment / "bin" / "python"
+        if not python.exists():
+            continue
+        what = "import sys, jax; print(f'Python {sys.version.split()[0]}, JAX {jax.__version__}')"
+        title = subprocess.run([python, "-c", what], capture_output=True, text=True, check=False)
+        print(f"== Python tests: {title.stdout.strip() or environment.name}", flush=True)
+        report = ROOT / "build" / f"pytest-{environment.name}.xml"
+        report.parent.mkdir(exist_ok=True)
+        report.unlink(missing_ok=True)
+        status = run([str(python), "-m", "pytest", "-q", f"--junitxml={report}", *sys.argv[1:]])
+        total.add(read_junit(report, status))
+    return total
+
+
+def main() -> int:
+    started = time.monotonic()
+    total = c_tests()
+    total.add(python_tests())
+    print(f"== {time.monotonic() - started:.0f} seconds")
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+/* headers.c: every header alone is complete, in strict C11 and in C++. */
+#include <jaxc/abi.h>
+#include <jaxc/attrs.h>
+#include <jaxc/batch.h>
+#include <jaxc/call.h>
+#include <jaxc/error.h>
+#include <jaxc/jaxc.h>
+#include <jaxc/library.h>
+#include <jaxc/lock.h>
+#include <jaxc/types.h>
+
+static const jaxc_function nothing = {0};
+
+jaxc_abi_error *handler(jaxc_abi_call_frame *frame);
+jaxc_abi_error *handler(jaxc_abi_call_frame *frame) {
+  jaxc_abi_error *error;
+  jaxc_lock_acquire();
+  error = jaxc_batch_handle(frame, &nothing);
+  jaxc_lock_release();
+  return error;
+}
