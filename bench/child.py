@@ -40,9 +40,9 @@ def cache(warm: str, path: str) -> dict[str, Any]:
 def memory(rows: str, size: str) -> dict[str, Any]:
     """Bytes that a mapped call adds to the process at its peak, and its result's bytes.
 
-    A small run comes first, because the first one of a process takes memory that has nothing
-    to do with rows; it cannot leave memory behind that a large run would take again. Null
-    where the system does not say: this needs Linux's clear_refs.
+    A small run comes first, because the first one of a process takes memory that has
+    nothing to do with rows; it leaves none behind that a large run could take again.
+    Null where the system does not say: this needs Linux's clear_refs.
     """
     function = jaxc.load(Path(__file__).with_name("variants.c")).add_table
     x = jnp.ones((int(rows), 16))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import importlib.metadata
 import os
 import platform
 import subprocess
@@ -11,7 +12,6 @@ import sys
 from collections.abc import Sequence
 
 import jax
-import jaxlib
 
 import rival
 from jaxc import compiler
@@ -22,7 +22,7 @@ LEGEND = (
     "jaxc's; above 1, jaxc is faster."
 )
 
-_HEAD = ("what", "jaxc", "against", "", "ratio", "goal", "")
+_HEAD = ("what", "jaxc", "against", "its figure", "ratio", "goal", "result")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Row:
 
     what: str
     ours: str
-    rival: str = ""
+    against: str = ""
     theirs: str = ""
     ratio: str = ""
     goal: str = ""
@@ -46,7 +46,7 @@ class Row:
         return (
             self.what,
             self.ours,
-            self.rival,
+            self.against,
             self.theirs,
             self.ratio,
             self.goal,
@@ -55,7 +55,7 @@ class Row:
 
 
 def compare(
-    what: str, ours: Samples, rival: str, theirs: Samples, goal: float | None = None
+    what: str, ours: Samples, against: str, theirs: Samples, goal: float | None = None
 ) -> Row:
     """A row from two measurements; the ratio is that of the minima.
 
@@ -66,7 +66,7 @@ def compare(
     return Row(
         what,
         str(ours),
-        rival,
+        against,
         str(theirs),
         f"{three_digits(ratio)}x",
         "" if goal is None else f">= {goal:g}x",
@@ -90,12 +90,12 @@ def table(rows: Sequence[Row], markdown: bool) -> str:
 
 
 def machine() -> str:
-    """CPU, versions, flags and date."""
+    """CPU and how busy it was, versions, flags and date."""
     found = compiler.find_compiler()
     flags = " ".join((*compiler.OPTIMIZATION, *compiler.NATIVE))
     return (
-        f"{_cpu()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
-        f"JAX {jax.__version__}, jaxlib {jaxlib.__version__}; "
+        f"{_cpu()}, {os.cpu_count()} cores{_load()}; Python {platform.python_version()}, "
+        f"JAX {jax.__version__}, jaxlib {importlib.metadata.version('jaxlib')}; "
         f"C: {_first_line(found.version)}, {flags}; "
         f"C++: {_version(rival.COMPILER)}, {' '.join(rival.FLAGS)}; "
         f"{datetime.date.today().isoformat()}"
@@ -111,6 +111,14 @@ def _cpu() -> str:
     except OSError:
         pass
     return platform.processor() or f"{platform.machine()} ({sys.platform})"
+
+
+def _load() -> str:
+    """The load average, which includes this benchmark; other work makes it higher."""
+    try:
+        return f", load {os.getloadavg()[1]:.1f}"
+    except (AttributeError, OSError):
+        return ""
 
 
 def _version(command: str) -> str:

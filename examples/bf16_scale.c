@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <jaxc/types.h>
 
-/* y = a x for bfloat16 x and y: the product is that of floats, rounded once.
+/* y = a x for bfloat16 x and y, multiplied as floats and then rounded to bfloat16.
  *
  * x: (n), a: () -> y: (n). A bfloat16 is the upper half of a float, so jaxc_bf16_to is
  * exact and jaxc_bf16_from rounds to nearest, ties to even.

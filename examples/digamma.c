@@ -7,7 +7,7 @@
  * x: () -> (). NaN at the poles 0, -1, -2, ...; elsewhere the error is a few units of
  * 1e-16 times the largest term that is added, so near a root it is absolute.
  * Formulas, of the NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov:
- *   5.5.4   psi(x) = psi(1 - x) - pi / tan(pi x), for x < 0
+ *   5.5.4   psi(x) = psi(1 - x) - pi / tan(pi x), for x <= 0
  *   5.5.2   psi(x) = psi(x + 1) - 1 / x, until x >= 10
  *   5.11.2  psi(x) ~ log(x) - 1 / (2 x) - sum over k of B_2k / (2 k x^2k)
  * Seven terms are kept. The first that is left out, 3617 / (8160 x^16), bounds the error

@@ -4,9 +4,9 @@
 
 /* The piecewise linear function through (xp_i, fp_i), at x.
  *
- * x: (), xp: (n), fp: (n) -> (). xp must increase; left of xp_0 the value is fp_0, right of
- * xp_(n - 1) it is fp_(n - 1), as in numpy.interp. NaN for an empty table or an x of NaN.
- * Many queries of one table are x (q), xp (n), fp (n) -> (q); nothing is copied.
+ * x: (), xp: (n), fp: (n) -> (). xp must increase; left of xp_0 the value is fp_0, right
+ * of xp_(n - 1) it is fp_(n - 1), as in numpy.interp. NaN for an empty table or an x of
+ * NaN. Many queries of one table are x (q), xp (n), fp (n) -> (q); nothing is copied.
  */
 double interp(double x, int n, const double xp[n], const double fp[n]) {
   if (n == 0 || isnan(x)) return NAN;

@@ -5,8 +5,8 @@
 /* Running log-sum-exp: y_i = log(exp(x_0) + ... + exp(x_i)).
  *
  * x: (n) -> y: (n). The sum is kept as s exp(m) with m the largest x so far, so nothing
- * overflows and s is at least 1; a new maximum rescales s. Infinities are right and a NaN
- * stays from where it stands.
+ * overflows and s is at least 1; a new maximum rescales s. Infinities are handled, and
+ * from a NaN on all results are NaN.
  * Method: M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax",
  * arXiv:1805.02867, 2018.
  */

@@ -5,7 +5,8 @@
 /* Root-mean-square normalisation: y = x / sqrt(mean(x^2) + eps).
  *
  * x: (n), eps: () -> y: (n). A positive eps keeps a row of zeros at zero.
- * Formula: B. Zhang and R. Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.
+ * Formula: B. Zhang and R. Sennrich, "Root Mean Square Layer Normalization", NeurIPS
+ * 2019.
  */
 void rms_norm(int n, const float x[n], float eps, float y[n]) {
   float s = 0;

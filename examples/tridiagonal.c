@@ -7,8 +7,8 @@
  * is LAPACK's: lower[i] is A[i + 1][i] and upper[i] is A[i][i + 1].
  * Returns 0, or 1 + i when the pivot of row i is zero. Rows are not exchanged: the
  * elimination is stable when A is diagonally dominant or symmetric positive definite.
- * Method: L. H. Thomas, "Elliptic Problems in Linear Difference Equations over a Network",
- * Watson Scientific Computing Laboratory, Columbia University, 1949.
+ * Method: L. H. Thomas, "Elliptic Problems in Linear Difference Equations over a
+ * Network", Watson Scientific Computing Laboratory, Columbia University, 1949.
  */
 #pragma jaxc scratch(w)
 int tridiagonal(int n, const double lower[n - 1], const double diagonal[n],

@@ -415,8 +415,10 @@ static jaxc_status jaxci_batch_data(jaxci_batch *batch, const jaxc_abi_attrs *at
     if (parameter->dtype == JAXC_STRING) {
       *needs_block = 1;
     } else {
-      JAXC_TRY(jaxc_attrs_scalar(attrs, parameter->name, parameter->dtype,
-                                 &batch->statics[k], message));
+      /* uint64 is sent as the int64 of the same bits: JAX cannot write one above 2^63. */
+      const int32_t sent = parameter->dtype == JAXC_U64 ? JAXC_S64 : parameter->dtype;
+      JAXC_TRY(jaxc_attrs_scalar(attrs, parameter->name, sent, &batch->statics[k],
+                                 message));
     }
   }
   return JAXC_OK;

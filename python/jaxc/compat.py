@@ -53,6 +53,12 @@ def result_aval(shape: Sequence[Any], dtype: Any, operands: Sequence[Any]) -> Sh
     )
 
 
+def sharded_axes(aval: Any) -> dict[int, Any]:
+    """Axis -> mesh axes of an operand whose sharding is part of its type (explicit mode)."""
+    spec = aval.sharding.spec
+    return {axis: names for axis, names in enumerate(spec) if names is not None}
+
+
 class OrderedEffect(_effects.Effect):
     """The effect of ``#pragma jaxc effect``: calls happen, and in the program's order."""
 

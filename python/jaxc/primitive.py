@@ -29,6 +29,14 @@ def _abstract_eval(
     *operands: Any, function: Function, statics: Statics
 ) -> tuple[list[Any], set[Any]]:
     description = function.description
+    for parameter, operand in zip(description.with_role(*OPERANDS), operands, strict=True):
+        if sharded := compat.sharded_axes(operand):
+            axis, names = next(iter(sharded.items()))
+            raise NotImplementedError(
+                f"{function.__name__}: argument '{parameter.name}' is sharded over mesh axis "
+                f"{names!r} (on its axis {axis}) in explicit mode, which this version of jaxc "
+                "would have to gather; call it inside jax.shard_map"
+            )
     results = shapes.infer(description, [a.shape for a in operands], dict(statics))
     dtypes = [p.numpy_dtype for p in description.with_role(*RESULTS)]
     avals = [
@@ -57,6 +65,8 @@ def _attributes(function: Function, statics: Statics) -> dict[str, Any]:
                 out[name] = np.array([value.real, value.imag], part)
             elif dtype.kind == "b":
                 out[name] = bool(value)
+            elif dtype == np.uint64:  # JAX has none above 2^63: the same bits, signed
+                out[name] = np.uint64(value).astype(np.int64)
             else:
                 out[name] = dtype.type(value)
     return out

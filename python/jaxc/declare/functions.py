@@ -428,12 +428,13 @@ class _Reader:
                 )
             if self.directives.has("scalar", name) or self._is_plain_output(ctype):
                 return ()
-            qualifier = "const " if ctype.is_const else ""
+            element = re.sub(r"\s*[*\[].*", "", declaration)
+            element = element if "*" in declaration else element.rpartition(" ")[0]
+            value = re.sub(r"\bconst\s+", "", element)
             raise _RefusedError(
                 f"has parameter '{name}' ({declaration}) without a bound: write "
-                f"'{qualifier}{ctype.base} {name}[n]' for an array of n, "
-                f"'{ctype.base} {name}' for a value, or '#pragma jaxc scalar({name})' for a "
-                "pointer to one value"
+                f"'{element} {name}[n]' for an array of n, '{value} {name}' for a value, or "
+                f"'#pragma jaxc scalar({name})' for a pointer to one value"
             )
         if self.directives.has("scalar", name):
             raise _RefusedError(
