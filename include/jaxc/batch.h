@@ -443,7 +443,7 @@ static JAXC_COLD jaxc_status jaxci_batch_fault(const jaxci_batch *batch,
                                                jaxc_message *message) {
   char where[64] = "";
   if (batch->rows > 1) {
-    snprintf(where, sizeof where, " (row %lld of %lld)", (long long)first + fault->row,
+    snprintf(where, sizeof where, " (batch row %lld of %lld)", (long long)first + fault->row,
              (long long)batch->rows);
   }
   if (fault->text != NULL) {

@@ -95,22 +95,21 @@ def lookup_or_build(key: str, file: str, build: Callable[[Path], None]) -> Path:
     if reason is None and _is_whole(folder / key, file):
         return folder / key / file
     private = _private_folder() / key
-    if not _is_whole(private, file):
-        work = Path(tempfile.mkdtemp(dir=_private_folder()))
-        try:
-            build(work)
-            (work / "digest").write_text(_digest(work / file))
-            _rename(work, private, file)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    if reason is None:
-        try:
-            _publish(private, folder, key, file)
-        except OSError as error:
-            reason = str(error)
-        else:
-            shutil.rmtree(private, ignore_errors=True)
-            return folder / key / file
+    if reason is not None and _is_whole(private, file):
+        return private / file
+    work = Path(tempfile.mkdtemp(dir=_private_folder()))
+    try:
+        build(work)
+        (work / "digest").write_text(_digest(work / file))
+        if reason is None:
+            try:
+                _publish(work, folder, key, file)
+                return folder / key / file
+            except OSError as error:
+                reason = str(error)
+        _rename(work, private, file)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
     _warn_once(folder, reason)
     return private / file
 

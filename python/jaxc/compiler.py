@@ -101,7 +101,7 @@ def find_compiler(requested: str | None = None) -> Compiler:
     Raises:
       RuntimeError: when there is none, saying what was tried and how to get one.
     """
-    for source, value in (("compiler=", requested), ("$CC", os.environ.get("CC"))):
+    for source, value in (("compiler=", requested), ("$CC=", os.environ.get("CC"))):
         if not value:
             continue
         if value == "zig":

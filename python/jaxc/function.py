@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -68,7 +69,7 @@ class Function:
         self._jitted = jax.jit(self._trace, static_argnames="statics", inline=True)
         self._jitted_plain = jax.jit(self._trace_plain, inline=True)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the C function.
 
         Raises:
@@ -107,6 +108,8 @@ class Function:
         dims = {dim.name for dim in self._static_dims}
         known = {p.name for p in self._positional} | dims
         for key, value in kwargs.items():
+            if key not in known and key.endswith("_") and keyword.iskeyword(key[:-1]):
+                key = key[:-1]  # lambda_ for a C parameter called lambda
             if key not in known:
                 raise TypeError(f"{name}: {self._unknown_keyword(key, known)}")
             if key in values:
@@ -141,7 +144,7 @@ class Function:
         if isinstance(value, compat.Tracer):
             raise TypeError(
                 f"{self.__name__}: '{name}' is static and must be a Python value, got a traced "
-                f"{value.aval.str_short()}"
+                f"{value.aval.str_short()}; {_static_hint(name)}"
             )
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
             raise TypeError(f"{self.__name__}: '{name}' must be an int, got {value!r}")
@@ -153,7 +156,8 @@ class Function:
         shown = f"(C: {parameter.declaration})"
         if isinstance(value, compat.Tracer):
             raise TypeError(
-                f"{where} must be a Python value, got a traced {value.aval.str_short()} {shown}"
+                f"{where} must be a Python value, got a traced {value.aval.str_short()}; "
+                f"{_static_hint(parameter.name)} {shown}"
             )
         if parameter.dtype == STRING:
             if not isinstance(value, str):
@@ -166,8 +170,11 @@ class Function:
     def _concrete(self, parameter: Parameter, value: Any) -> Any:
         """A value that is no tracer and no plain JAX array, without changing its dtype."""
         where = f"{self.__name__}: argument '{parameter.name}'"
-        if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        is_number = isinstance(value, (bool, int, float, complex))
+        if is_number and not isinstance(value, np.generic):
             return _scalar(where, parameter, value)
+        if isinstance(value, np.generic) and parameter.rank == 0 and value.dtype.kind in "biufc":
+            return _scalar(where, parameter, value)  # np.sqrt(2.0) is a number, not an array
         if isinstance(value, (np.ndarray, np.generic)):
             self._check_dtype(parameter, value.dtype, weak=False)
             return value
@@ -249,7 +256,7 @@ class OverloadedFunction:
         self.members = tuple(members)
         self.__doc__ = "\n\n".join(m.__doc__ or "" for m in members)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the first member whose parameters have the arguments' dtypes.
 
         Raises:
@@ -336,9 +343,18 @@ def _scalar(where: str, parameter: Parameter, value: Any) -> Any:
     return np.asarray(value, dtype)[()]
 
 
+def _static_hint(name: str) -> str:
+    return f"under jit give static_argnames='{name}' or bind it with functools.partial"
+
+
+def _python_name(name: str) -> str:
+    """A C name as Python can write it: ``lambda`` becomes ``lambda_``."""
+    return name + "_" if keyword.iskeyword(name) else name
+
+
 def _python_signature(description: Description) -> inspect.Signature:
-    names = [p.name for p in description.with_role(*OPERANDS, Role.STATIC)]
-    dims = [dim.name for dim in description.dims if dim.is_static]
+    names = [_python_name(p.name) for p in description.with_role(*OPERANDS, Role.STATIC)]
+    dims = [_python_name(dim.name) for dim in description.dims if dim.is_static]
     return inspect.Signature(
         [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
         + [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in dims]

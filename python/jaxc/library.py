@@ -46,7 +46,7 @@ class Library:
             if description.refusal is not None:
                 continue
             targets = {
-                platform: _register(name, description.name, hash_, platform, capsule, path)
+                platform: _register(name, description.name, hash_, platform, capsule)
                 for platform, capsule in entries
             }
             function = Function(description, targets, str(path), (*recipe, description.name))
@@ -160,25 +160,21 @@ def _description(record: tuple[Any, ...]) -> tuple[Description, tuple[Any, ...]]
     return description, entries
 
 
-_registered: dict[tuple[str, str], str] = {}
+_registered: set[tuple[str, str]] = set()
 _registered_lock = threading.Lock()
 
 
-def _register(
-    library: str, function: str, hash_: str, platform: str, capsule: Any, path: Path
-) -> str:
+def _register(library: str, function: str, hash_: str, platform: str, capsule: Any) -> str:
     """Registers a handler and returns its target's name.
 
-    The name is that of the source, so that a program finds it in another process. When
-    the process has another build of the same source, the name is that of the build.
+    The name is that of the source and its flags, so that a program finds it in another
+    process; a second build of the same source in this one is the same function.
     """
     target = f"jaxc:{library}:{function}:{hash_}"
     with _registered_lock:
-        if _registered.get((target, platform), str(path)) != str(path):
-            target = f"{target}:{path.parent.name}"
         if (target, platform) not in _registered:
             compat.register_target(target, capsule, platform)
-            _registered[target, platform] = str(path)
+            _registered.add((target, platform))
     return target
 
 

@@ -176,7 +176,7 @@ TEST(contiguous_rows_are_one_run) {
   frame_argument(&f, JAXC_F32, x, 4, 2, 3, 2, 2);
   frame_argument(&f, JAXC_F32, a, 3, 2, 3, 2);
   frame_result(&f, JAXC_F32, y, 4, 2, 3, 2, 2);
-  CHECK_TEXT(frame_call(&f, add), "add: returned status 42 (row 11 of 12); 0 is success");
+  CHECK_TEXT(frame_call(&f, add), "add: returned status 42 (batch row 11 of 12); 0 is success");
   CHECK_INT(frame_error.code, JAXC_UNKNOWN);
 }
 
@@ -188,7 +188,7 @@ TEST(a_failing_row_is_counted_across_runs) {
   frame_argument(&f, JAXC_F32, x, 3, 3, 1, 2);
   frame_argument(&f, JAXC_F32, a, 1, 2);
   frame_result(&f, JAXC_F32, y, 3, 3, 2, 2);
-  CHECK_TEXT(frame_call(&f, add), "add: returned status 42 (row 1 of 6); 0 is success");
+  CHECK_TEXT(frame_call(&f, add), "add: returned status 42 (batch row 1 of 6); 0 is success");
   CHECK_INT(calls, 2);
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from typing import Any
 
@@ -331,7 +332,8 @@ def test_static_values_are_checked(lib: jaxc.Library, value: Any, error: Any, te
 
 
 def test_static_values_cannot_be_traced(lib: jaxc.Library) -> None:
-    text = r"status: static argument 'mode' must be a Python value, got a traced int32\[\]"
+    text = r"status: static argument 'mode' must be a Python value, got a traced int32\[\]; "
+    text += "under jit give static_argnames='mode' or bind it with functools.partial"
     with pytest.raises(TypeError, match=text):
         jax.jit(lib.status)(f32(2), 3)
     with pytest.raises(TypeError, match="'n' is static and must be a Python value"):
@@ -367,6 +369,24 @@ def test_strings_are_checked(lib: jaxc.Library) -> None:
 def test_wrong_arguments_are_type_errors(lib: jaxc.Library, call: Any, text: str) -> None:
     with pytest.raises(TypeError, match=text):
         call(lib)
+
+
+def test_names_that_python_reserves(lib: jaxc.Library) -> None:
+    odd = jaxc.compile("float f(float x, float lambda, float self) { return x * lambda - self; }")
+    assert odd.f(2.0, 3.0, 1.0) == 5
+    assert odd.f(2.0, lambda_=3.0, self=1.0) == 5
+    assert odd.f(2.0, **{"lambda": 3.0}, self=1.0) == 5
+    assert str(inspect.signature(odd.f)) == "(x, lambda_, self)"
+
+
+def test_numpy_scalars_are_numbers(lib: jaxc.Library) -> None:
+    assert lib.add(f32(1), np.float64(2))[0] == 3
+    assert lib.add(f32(1), np.sqrt(4.0))[0] == 3
+    assert lib.add(f32(1), np.int64(2))[0] == 3
+    with pytest.raises(TypeError, match="argument 'a' is .*expected float32"):
+        lib.add(f32(1), np.complex64(2))
+    with pytest.raises(OverflowError, match="outside the range of uint8"):
+        lib.byte(np.int32(256))
 
 
 def test_arguments_by_name(lib: jaxc.Library) -> None:
@@ -420,7 +440,7 @@ def test_a_status_raises_with_name_and_status(lib: jaxc.Library) -> None:
 
 def test_a_status_names_the_first_bad_row(lib: jaxc.Library) -> None:
     x = jnp.array([[1.0], [-1.0], [-1.0]])
-    with pytest.raises(JaxRuntimeError, match=r"status: returned status 7 \(row 1 of 3\)"):
+    with pytest.raises(JaxRuntimeError, match=r"status: returned status 7 \(batch row 1 of 3\)"):
         jax.block_until_ready(lib.status(x, 7))
 
 
@@ -450,8 +470,6 @@ def test_the_function_describes_itself(lib: jaxc.Library) -> None:
     assert lib.add.prototype == "void add(int n, const float x[n], float a, float y[n])"
     assert lib.add.__doc__ == f"Adds a to each element.\n\nC: {lib.add.prototype}"
     assert repr(lib.add) == "<jaxc function add (n),()->(n)>"
-    import inspect
-
     assert str(inspect.signature(lib.line)) == "(a, b, *, n)"
 
 

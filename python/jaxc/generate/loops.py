@@ -19,7 +19,9 @@ _MAX_PATTERN_OPERANDS = 2
 def loops(descriptions: Sequence[Description]) -> str:
     """C text to stand behind the user's own: a ``jaxc_rows`` for each function.
 
-    All its names begin with ``jaxci_`` so that none can hide one of the user's.
+    All its names begin with ``jaxci_`` so that none can hide one of the user's; those of
+    parameters with ``jaxci_p_`` (first row), ``jaxci_s_`` (bytes from row to row),
+    ``jaxci_d_`` (dimension) and ``jaxci_e_`` (as a plain array of elements).
     """
     callable_ = [d for d in descriptions if d.refusal is None]
     if not callable_:
@@ -55,15 +57,15 @@ def _locals(description: Description) -> list[str]:
     out = []
     for number, dim in enumerate(description.dims):
         out.append(
-            f"  const {dim.ctype} jaxci_{dim.name} = ({dim.ctype})jaxci_dims[{number}];"
+            f"  const {dim.ctype} jaxci_d_{dim.name} = ({dim.ctype})jaxci_dims[{number}];"
         )
     for position, parameter in enumerate(description.parameters):
         if parameter.role == Role.DIM:
             continue
-        out.append(f"  char *const jaxci_{parameter.name} = jaxci_data[{position}];")
+        out.append(f"  char *const jaxci_p_{parameter.name} = jaxci_data[{position}];")
         if parameter.role in OPERANDS + RESULTS:
             out.append(
-                f"  const long long jaxci_step_{parameter.name} = jaxci_strides[{position}];"
+                f"  const long long jaxci_s_{parameter.name} = jaxci_strides[{position}];"
             )
     unused = [name for name, used in (("dims", description.dims),) if not used]
     unused += [] if any(p.role != Role.DIM for p in description.parameters) else ["data"]
@@ -77,8 +79,8 @@ def _locals(description: Description) -> list[str]:
 
 def _at_row(parameter: Parameter) -> str:
     if parameter.role in OPERANDS + RESULTS:
-        return f"jaxci_{parameter.name} + jaxci_row * jaxci_step_{parameter.name}"
-    return f"jaxci_{parameter.name}"
+        return f"jaxci_p_{parameter.name} + jaxci_row * jaxci_s_{parameter.name}"
+    return f"jaxci_p_{parameter.name}"
 
 
 def _is_value(parameter: Parameter) -> bool:
@@ -91,7 +93,7 @@ def _is_value(parameter: Parameter) -> bool:
 
 def _argument(parameter: Parameter) -> str:
     if parameter.role == Role.DIM:
-        return f"jaxci_{parameter.name}"
+        return f"jaxci_d_{parameter.name}"
     if parameter.role == Role.STATIC and "*" in parameter.declaration:
         return f"*(const char *const *)({_at_row(parameter)})"
     if _is_value(parameter):
@@ -162,27 +164,27 @@ def _elementwise(description: Description) -> list[str]:
 def _elementwise_loop(description: Description, moving: list[Parameter]) -> list[str]:
     conditions, pointers, arguments = [], [], []
     for parameter in description.parameters:
-        local = f"jaxci_at_{parameter.name}"
-        step = f"jaxci_step_{parameter.name}"
+        local = f"jaxci_e_{parameter.name}"
+        step = f"jaxci_s_{parameter.name}"
         if parameter.role == Role.OUTPUT:
             conditions.append(f"{step} == (long long)sizeof({parameter.ctype})")
             pointers.append(
                 f"    {parameter.ctype} *__restrict {local} = "
-                f"(void *)jaxci_{parameter.name};"
+                f"(void *)jaxci_p_{parameter.name};"
             )
             argument = f"&{local}[jaxci_row]"
         elif parameter in moving:
             conditions.append(f"{step} == (long long)sizeof({parameter.ctype})")
             pointers.append(
                 f"    const {parameter.ctype} *__restrict {local} = "
-                f"(const void *)jaxci_{parameter.name};"
+                f"(const void *)jaxci_p_{parameter.name};"
             )
             argument = f"{local}[jaxci_row]"
         elif parameter.role == Role.INPUT:
             conditions.append(f"{step} == 0")
             pointers.append(
                 f"    const {parameter.ctype} {local} = "
-                f"*(const {parameter.ctype} *)jaxci_{parameter.name};"
+                f"*(const {parameter.ctype} *)jaxci_p_{parameter.name};"
             )
             argument = local
         else:
@@ -191,7 +193,7 @@ def _elementwise_loop(description: Description, moving: list[Parameter]) -> list
             arguments.append(argument)
     call = f"{description.name}({', '.join(arguments)});"
     if description.result is Result.VALUE:
-        call = f"jaxci_at_return[jaxci_row] = {call}"
+        call = f"jaxci_e_return[jaxci_row] = {call}"
     return [
         f"  if ({' && '.join(conditions)}) {{",
         *pointers,

@@ -51,7 +51,7 @@ def table(name: str, hash_: str, version: str, descriptions: Sequence[Descriptio
     for description in descriptions:
         parts.extend(_function(description))
     if descriptions:
-        names = ", ".join(f"&{d.name}_function" for d in descriptions)
+        names = ", ".join(f"&k_{d.name}_function" for d in descriptions)
         parts.append(f"\nstatic const jaxc_function *const functions[] = {{{names}}};")
     parts.extend(
         [
@@ -105,22 +105,22 @@ def _function(d: Description) -> list[str]:
         first += parameter.rank
     fields = [f"    .parameter_count = {len(d.parameters)},"]
     if rows:
-        out.extend([f"static const jaxc_parameter {d.name}_parameters[] = {{", *rows, "};"])
-        fields.append(f"    .parameters = {d.name}_parameters,")
+        out.extend([f"static const jaxc_parameter k_{d.name}_parameters[] = {{", *rows, "};"])
+        fields.append(f"    .parameters = k_{d.name}_parameters,")
     if d.dims:
-        out.append(f"static const jaxc_dim {d.name}_dims[] = {{")
+        out.append(f"static const jaxc_dim k_{d.name}_dims[] = {{")
         out.extend(f"    {_dim(dim)}," for dim in d.dims)
         out.append("};")
         fields.append(f"    .dim_count = {len(d.dims)},")
-        fields.append(f"    .dims = {d.name}_dims,")
+        fields.append(f"    .dims = k_{d.name}_dims,")
     if d.solve:
         steps = ", ".join("{%d, %d, %d}" % step for step in d.solve)
-        out.append(f"static const jaxc_solve_step {d.name}_solve[] = {{{steps}}};")
+        out.append(f"static const jaxc_solve_step k_{d.name}_solve[] = {{{steps}}};")
         fields.append(f"    .solve_count = {len(d.solve)},")
-        fields.append(f"    .solve = {d.name}_solve,")
+        fields.append(f"    .solve = k_{d.name}_solve,")
     fields.append(f"    .rows = jaxci_rows_{d.name},")
     fields.append("    .entry_count = 1,")
-    fields.append(f"    .entries = {d.name}_entries,")
+    fields.append(f"    .entries = k_{d.name}_entries,")
     out.extend(_handler(d))
     return [*out, *_descriptor(d, fields)]
 
@@ -129,13 +129,13 @@ def _bounds(d: Description, bounds: list[Bound]) -> list[str]:
     if not bounds:
         return []
     steps = [step for bound in bounds for step in bound.steps]
-    out = [f"static const jaxc_bound_step {d.name}_steps[] = {{"]
+    out = [f"static const jaxc_bound_step k_{d.name}_steps[] = {{"]
     out.extend(f"    {{JAXC_BOUND_{Code(code).name}, {arg}}}," for code, arg in steps)
-    out.extend(["};", f"static const jaxc_bound {d.name}_bounds[] = {{"])
+    out.extend(["};", f"static const jaxc_bound k_{d.name}_bounds[] = {{"])
     first = 0
     for bound in bounds:
         count = len(bound.steps)
-        out.append(f"    {{{_string(bound.text)}, {d.name}_steps + {first}, {count}}},")
+        out.append(f"    {{{_string(bound.text)}, k_{d.name}_steps + {first}, {count}}},")
         first += count
     return [*out, "};"]
 
@@ -149,7 +149,7 @@ def _parameter(d: Description, parameter: Parameter, first: int) -> str:
         dtype = f"JAXC_INTEGER_DTYPE({parameter.ctype})"
     else:
         dtype = _DTYPES[parameter.ctype]
-    bounds = f"{d.name}_bounds + {first}" if parameter.rank else "NULL"
+    bounds = f"k_{d.name}_bounds + {first}" if parameter.rank else "NULL"
     return (
         f"{{{_string(parameter.name)}, {_string(parameter.declaration)}, "
         f"JAXC_ROLE_{parameter.role.name}, {dtype}, {parameter.rank}, {parameter.dim}, "
@@ -165,7 +165,7 @@ def _dim(dim: Dim) -> str:
 
 
 def _handler(d: Description) -> list[str]:
-    call = f"jaxci_handle(frame, &{d.name}_function)"
+    call = f"jaxci_handle(frame, &k_{d.name}_function)"
     body = [f"  return {call};"]
     if d.serial:
         body = [
@@ -176,12 +176,12 @@ def _handler(d: Description) -> list[str]:
             "  return error;",
         ]
     return [
-        f"static const jaxc_function {d.name}_function;",
+        f"static const jaxc_function k_{d.name}_function;",
         f"JAXC_EXPORT jaxc_abi_error *jaxc_call_{d.name}(jaxc_abi_call_frame *frame);",
         f"jaxc_abi_error *jaxc_call_{d.name}(jaxc_abi_call_frame *frame) {{",
         *body,
         "}",
-        f'static const jaxc_entry {d.name}_entries[] = {{{{"cpu", jaxc_call_{d.name}}}}};',
+        f'static const jaxc_entry k_{d.name}_entries[] = {{{{"cpu", jaxc_call_{d.name}}}}};',
     ]
 
 
@@ -195,7 +195,7 @@ def _descriptor(d: Description, fields: list[str]) -> list[str]:
         if is_set
     ]
     return [
-        f"static const jaxc_function {d.name}_function = {{",
+        f"static const jaxc_function k_{d.name}_function = {{",
         "    .struct_size = sizeof(jaxc_function),",
         f"    .name = {_string(d.name)},",
         f"    .overload = {_string(d.overload)},",
