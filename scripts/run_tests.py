@@ -75,8 +75,9 @@ def c_tests() -> Count:
         environment = {"CC": compiler, "CXX": shutil.which(cxx) or cxx}
         configure = [cmake(), "-S", ".", "-B", str(folder), "-DJAXC_BUILD_TESTS=ON"]
         configure += [f"-DJAXC_SANITIZE={'ON' if sanitize else 'OFF'}", "-Wno-dev"]
+        configure += ["-DCMAKE_RULE_MESSAGES=OFF"]
         status = run([*configure, "--log-level=WARNING"], environment)
-        status = status or run([cmake(), "--build", str(folder), "-j2", "--", "--quiet"])
+        status = status or run([cmake(), "--build", str(folder), "-j2", "--", "-s"])
         if status == 0:
             ctest = str(Path(cmake()).parent / "ctest")
             options = ["--output-on-failure", "-j2", "--progress", "--output-junit"]

@@ -36,20 +36,32 @@ typedef union {
  * parameters, whose results have the parameter's own slot. */
 #define JAXCI_MAX_SLOTS (2 * JAXC_MAX_PARAMETERS)
 
+/* A dimension that no shape has given yet. */
+#define JAXCI_UNKNOWN (-1)
+
 typedef struct {
   const jaxc_function *function;
   int32_t slot_count;
-  int32_t axis_count;                 /* after merging; axis 0 is the innermost */
-  int64_t rows;                       /* product of sizes */
-  int64_t sizes[JAXC_MAX_AXES];
+  int is_computed; /* some bound is more than a dimension */
+  int needs_block; /* there is scratch or a string */
+  int64_t leading; /* most leading axes of any array */
+  int64_t rows;    /* product of the sizes of leading axes */
   long long dims[JAXC_MAX_DIMS];
-  jaxc_view views[JAXCI_MAX_SLOTS];   /* data NULL and rank 0 where a slot has no array */
+  char *data[JAXCI_MAX_SLOTS];
+  jaxc_view views[JAXCI_MAX_SLOTS];    /* rank 0 where a slot has no array */
   int32_t core_rank[JAXCI_MAX_SLOTS];
+  size_t row_bytes[JAXCI_MAX_SLOTS];   /* of the core dimensions; 0 without an array */
   int32_t source[JAXC_MAX_PARAMETERS]; /* slot of an inout's operand, else -1 */
   jaxci_value statics[JAXC_MAX_PARAMETERS];
-  char *data[JAXCI_MAX_SLOTS];
-  long long strides[JAXC_MAX_AXES][JAXCI_MAX_SLOTS];
 } jaxci_batch;
+
+/* Leading axes after merging, the innermost first. Apart from jaxci_batch because of its
+ * 33 kB, which a call without leading axes does not touch. */
+typedef struct {
+  int32_t count;
+  int64_t sizes[JAXC_MAX_AXES];
+  long long strides[JAXC_MAX_AXES][JAXCI_MAX_SLOTS];
+} jaxci_axes;
 
 /* The value of a bound. Returns 0 on overflow, division by zero or a broken program. */
 static int jaxci_bound_value(const jaxc_bound *bound, const long long *dims,
@@ -99,10 +111,112 @@ static int jaxci_bound_value(const jaxc_bound *bound, const long long *dims,
   return 1;
 }
 
-static inline int jaxci_bound_is_dim(const jaxc_bound *bound) {
-  return bound->step_count == 1 && bound->steps[0].code == JAXC_BOUND_DIM;
+/* Views one array and compares the core sizes that are plain dimensions, or learns them. */
+static inline jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
+                                            const jaxc_abi_operands *list, int64_t index,
+                                            const char *kind,
+                                            const jaxc_parameter *parameter,
+                                            jaxc_message *message) {
+  jaxc_view *view = &batch->views[slot];
+  const int64_t *sizes;
+  int64_t elements = 1, own;
+  JAXC_TRY(jaxc_call_operand(list, index, kind, parameter->name, parameter->dtype,
+                             parameter->rank, view, message));
+  own = view->rank - parameter->rank;
+  if (own > batch->leading) batch->leading = own;
+  sizes = view->dims + own;
+  for (int32_t axis = 0; axis < parameter->rank; axis++) {
+    const jaxc_bound *bound = &parameter->bounds[axis];
+    elements *= sizes[axis]; /* cannot overflow: call.h has multiplied all sizes */
+    if (bound->dim < 0) {
+      batch->is_computed = 1;
+    } else if (batch->dims[bound->dim] == JAXCI_UNKNOWN) {
+      batch->dims[bound->dim] = sizes[axis];
+    } else if (batch->dims[bound->dim] != sizes[axis]) {
+      return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                       "'%s' has %lld elements on core axis %d, expected %s = %lld",
+                       parameter->name, (long long)sizes[axis], (int)axis, bound->text,
+                       batch->dims[bound->dim]);
+    }
+  }
+  batch->core_rank[slot] = parameter->rank;
+  batch->row_bytes[slot] = (size_t)elements * jaxc_dtype_size(parameter->dtype);
+  /* Empty arrays may come without data: arithmetic on NULL is undefined in C, so the
+   * kernel gets some other place that it has no right to touch. */
+  batch->data[slot] = view->data != NULL ? view->data : (char *)batch->statics;
+  return JAXC_OK;
 }
 
+/* Reads a static parameter; strings wait for the block of scratch memory. */
+static jaxc_status jaxci_batch_static(jaxci_batch *batch, int32_t k,
+                                      const jaxc_abi_attrs *attrs,
+                                      jaxc_message *message) {
+  const jaxc_parameter *parameter = &batch->function->parameters[k];
+  /* uint64 is sent as the int64 of the same bits: JAX cannot write one above 2^63. */
+  const int32_t sent = parameter->dtype == JAXC_U64 ? JAXC_S64 : parameter->dtype;
+  batch->data[k] = (char *)&batch->statics[k];
+  if (parameter->dtype == JAXC_STRING) {
+    batch->needs_block = 1;
+    return JAXC_OK;
+  }
+  return jaxc_attrs_scalar(attrs, parameter->name, sent, &batch->statics[k], message);
+}
+
+/* Looks at every parameter in the order of the prototype. */
+static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
+                                        const jaxc_abi_call_frame *frame,
+                                        jaxc_message *message) {
+  const jaxc_function *function = batch->function;
+  int64_t argument = 0, result = 0;
+  JAXC_TRY(jaxc_call_check(frame, JAXC_STAGE_EXECUTE, function->argument_count,
+                           function->result_count, function->attribute_count, message));
+  if ((function->flags & JAXC_FUNCTION_EFFECT) != 0) argument = result = 1; /* tokens */
+  batch->slot_count = function->parameter_count;
+  batch->leading = 0;
+  batch->is_computed = batch->needs_block = 0;
+  for (int32_t i = 0; i < function->dim_count; i++) {
+    int64_t value = JAXCI_UNKNOWN;
+    if (function->dims[i].is_static) {
+      JAXC_TRY(jaxc_attrs_scalar(&frame->attrs, function->dims[i].name, JAXC_S64, &value,
+                                 message));
+    }
+    batch->dims[i] = value;
+  }
+  for (int32_t k = 0; k < function->parameter_count; k++) {
+    const jaxc_parameter *parameter = &function->parameters[k];
+    batch->source[k] = -1;
+    switch (parameter->role) {
+      case JAXC_ROLE_INPUT:
+        JAXC_TRY(jaxci_batch_array(batch, k, &frame->args, argument++, "argument",
+                                   parameter, message));
+        continue;
+      case JAXC_ROLE_OUTPUT:
+        JAXC_TRY(jaxci_batch_array(batch, k, &frame->results, result++, "result",
+                                   parameter, message));
+        continue;
+      case JAXC_ROLE_INOUT:
+        batch->source[k] = batch->slot_count++;
+        JAXC_TRY(jaxci_batch_array(batch, batch->source[k], &frame->args, argument++,
+                                   "argument", parameter, message));
+        JAXC_TRY(jaxci_batch_array(batch, k, &frame->results, result++, "result",
+                                   parameter, message));
+        continue;
+      case JAXC_ROLE_STATIC:
+        JAXC_TRY(jaxci_batch_static(batch, k, &frame->attrs, message));
+        break;
+      case JAXC_ROLE_SCRATCH:
+        batch->needs_block = 1;
+        break;
+      default:
+        break;
+    }
+    batch->views[k].rank = batch->core_rank[k] = 0; /* no array: shared by all rows */
+    batch->row_bytes[k] = 0;
+  }
+  return JAXC_OK;
+}
+
+/* Size of a core axis of the array in a slot. */
 static inline int64_t jaxci_core_size(const jaxci_batch *batch, int32_t slot,
                                       int32_t axis) {
   const jaxc_view *view = &batch->views[slot];
@@ -119,16 +233,12 @@ static jaxc_status jaxci_batch_solve(jaxci_batch *batch, const jaxc_solve_step *
                            ? batch->source[step->parameter]
                            : step->parameter;
   const int64_t size = jaxci_core_size(batch, slot, step->axis);
-  int64_t at_zero, at_one, value;
-  if (jaxci_bound_is_dim(bound)) {
-    batch->dims[step->dim] = size;
-    return JAXC_OK;
-  }
+  int64_t at_zero, at_one, value = 0;
   batch->dims[step->dim] = 0;
   if (!jaxci_bound_value(bound, batch->dims, &at_zero)) at_zero = size;
   batch->dims[step->dim] = 1;
   if (!jaxci_bound_value(bound, batch->dims, &at_one)) at_one = at_zero;
-  value = at_one == at_zero ? 0 : (size - at_zero) / (at_one - at_zero);
+  if (at_one != at_zero) value = (size - at_zero) / (at_one - at_zero);
   batch->dims[step->dim] = value;
   if (!jaxci_bound_value(bound, batch->dims, &at_zero) || at_zero != size) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
@@ -139,42 +249,15 @@ static jaxc_status jaxci_batch_solve(jaxci_batch *batch, const jaxc_solve_step *
   return JAXC_OK;
 }
 
-static jaxc_status jaxci_batch_dims(jaxci_batch *batch, const jaxc_abi_attrs *attrs,
-                                    jaxc_message *message) {
-  const jaxc_function *function = batch->function;
-  for (int32_t i = 0; i < function->dim_count; i++) {
-    int64_t value;
-    if (!function->dims[i].is_static) continue;
-    JAXC_TRY(jaxc_attrs_scalar(attrs, function->dims[i].name, JAXC_S64, &value, message));
-    batch->dims[i] = value;
-  }
-  for (int32_t i = 0; i < function->solve_count; i++) {
-    JAXC_TRY(jaxci_batch_solve(batch, &function->solve[i], message));
-  }
-  for (int32_t i = 0; i < function->dim_count; i++) {
-    const jaxc_dim *dim = &function->dims[i];
-    if (batch->dims[i] < dim->minimum || batch->dims[i] > dim->maximum) {
-      return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
-                       "dimension %s is %lld, outside its C type's range (%lld to %lld)",
-                       dim->name, batch->dims[i], (long long)dim->minimum,
-                       (long long)dim->maximum);
-    }
-  }
-  return JAXC_OK;
-}
-
-/* Compares the core sizes of a slot with its bounds and notes the bytes of a row. */
-static jaxc_status jaxci_batch_core(jaxci_batch *batch, int32_t slot,
-                                    const jaxc_parameter *parameter,
-                                    jaxc_message *message) {
-  int64_t elements = 1;
+/* Compares the core sizes of a slot whose bounds are computed. */
+static jaxc_status jaxci_batch_compare(const jaxci_batch *batch, int32_t slot,
+                                       const jaxc_parameter *parameter,
+                                       jaxc_message *message) {
   for (int32_t axis = 0; axis < parameter->rank; axis++) {
     const jaxc_bound *bound = &parameter->bounds[axis];
     const int64_t size = jaxci_core_size(batch, slot, axis);
-    int64_t expected;
-    if (jaxci_bound_is_dim(bound)) {
-      expected = batch->dims[bound->steps[0].argument];
-    } else if (!jaxci_bound_value(bound, batch->dims, &expected)) {
+    int64_t expected = 0;
+    if (!jaxci_bound_value(bound, batch->dims, &expected)) {
       return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                        "the size %s of '%s' has no value for these dimensions",
                        bound->text, parameter->name);
@@ -185,78 +268,58 @@ static jaxc_status jaxci_batch_core(jaxci_batch *batch, int32_t slot,
                        parameter->name, (long long)size, (int)axis, bound->text,
                        (long long)expected);
     }
-    elements *= size; /* cannot overflow: call.h has multiplied all sizes */
   }
-  batch->views[slot].row_bytes = (size_t)elements * jaxc_dtype_size(parameter->dtype);
   return JAXC_OK;
 }
 
-/* Views every array of the frame, in the order of the prototype. */
-static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
-                                        const jaxc_abi_call_frame *frame,
-                                        jaxc_message *message) {
+/* Dimensions that only computed bounds give, the range of each dimension's C type, and
+ * the sizes that computed bounds ask for. */
+static jaxc_status jaxci_batch_dims(jaxci_batch *batch, jaxc_message *message) {
   const jaxc_function *function = batch->function;
-  const int64_t token = (function->flags & JAXC_FUNCTION_EFFECT) != 0;
-  int64_t arguments = token, results = token, attributes = 0;
-  batch->slot_count = function->parameter_count;
-  for (int32_t k = 0; k < function->parameter_count; k++) {
-    const int32_t role = function->parameters[k].role;
-    arguments += role == JAXC_ROLE_INPUT || role == JAXC_ROLE_INOUT;
-    results += role == JAXC_ROLE_OUTPUT || role == JAXC_ROLE_INOUT;
-    attributes += role == JAXC_ROLE_STATIC;
+  if (batch->is_computed) {
+    for (int32_t i = 0; i < function->solve_count; i++) {
+      if (batch->dims[function->solve[i].dim] == JAXCI_UNKNOWN) {
+        JAXC_TRY(jaxci_batch_solve(batch, &function->solve[i], message));
+      }
+    }
   }
   for (int32_t i = 0; i < function->dim_count; i++) {
-    attributes += function->dims[i].is_static != 0;
+    const jaxc_dim *dim = &function->dims[i];
+    const long long least = dim->minimum > 0 ? dim->minimum : 0;
+    if (batch->dims[i] < least || batch->dims[i] > dim->maximum) {
+      return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                       "dimension %s is %lld, outside the range of its C type (%lld to "
+                       "%lld)",
+                       dim->name, batch->dims[i], least, (long long)dim->maximum);
+    }
   }
-  JAXC_TRY(jaxc_call_check(frame, JAXC_STAGE_EXECUTE, arguments, results, attributes,
-                           message));
-  arguments = results = token;
-  for (int32_t k = 0; k < function->parameter_count; k++) {
+  for (int32_t k = 0; batch->is_computed && k < function->parameter_count; k++) {
     const jaxc_parameter *parameter = &function->parameters[k];
-    int32_t slot = k;
-    batch->source[k] = -1;
-    batch->views[k].data = NULL;
-    batch->views[k].rank = 0;
-    batch->views[k].row_bytes = 0;
-    batch->core_rank[k] = parameter->rank;
-    if (parameter->role == JAXC_ROLE_INOUT) {
-      slot = batch->slot_count++;
-      batch->source[k] = slot;
-      batch->core_rank[slot] = parameter->rank;
-    }
-    if (parameter->role == JAXC_ROLE_INPUT || parameter->role == JAXC_ROLE_INOUT) {
-      JAXC_TRY(jaxc_call_argument(frame, arguments++, parameter->name, parameter->dtype,
-                                  parameter->rank, &batch->views[slot], message));
-    }
-    if (parameter->role == JAXC_ROLE_OUTPUT || parameter->role == JAXC_ROLE_INOUT) {
-      JAXC_TRY(jaxc_call_result(frame, results++, parameter->name, parameter->dtype,
-                                parameter->rank, &batch->views[k], message));
-    }
-    if (parameter->role >= JAXC_ROLE_SCRATCH) batch->core_rank[k] = 0;
+    if (parameter->role > JAXC_ROLE_INOUT) continue;
+    JAXC_TRY(jaxci_batch_compare(batch, k, parameter, message));
+    if (batch->source[k] < 0) continue;
+    JAXC_TRY(jaxci_batch_compare(batch, batch->source[k], parameter, message));
   }
   return JAXC_OK;
 }
 
-/* Adds the leading axis of size `size` outside those there, merging it with the axis
- * inside it when every slot steps through both as through one. */
-static void jaxci_batch_add_axis(jaxci_batch *batch, int64_t size,
-                                 const long long *strides) {
-  const int32_t top = batch->axis_count - 1;
+/* Adds a leading axis outside those there, merging it with the axis inside it when every
+ * slot steps through both as through one. */
+static void jaxci_axes_add(jaxci_axes *axes, int32_t slot_count, int64_t size,
+                           const long long *strides) {
+  const int32_t top = axes->count - 1;
   int32_t slot = 0;
   if (top >= 0) {
-    const long long inner = batch->sizes[top];
-    while (slot < batch->slot_count &&
-           strides[slot] == batch->strides[top][slot] * inner) {
-      slot++;
-    }
-    if (slot == batch->slot_count) {
-      batch->sizes[top] *= size;
+    const long long inner = axes->sizes[top];
+    while (slot < slot_count && strides[slot] == axes->strides[top][slot] * inner) slot++;
+    if (slot == slot_count) {
+      axes->sizes[top] *= size;
       return;
     }
   }
-  batch->sizes[top + 1] = size;
-  memcpy(batch->strides[top + 1], strides, (size_t)batch->slot_count * sizeof *strides);
-  batch->axis_count++;
+  axes->sizes[top + 1] = size;
+  memcpy(axes->strides[top + 1], strides, (size_t)slot_count * sizeof *strides);
+  axes->count++;
 }
 
 static inline int jaxci_slot_is_result(const jaxci_batch *batch, int32_t slot) {
@@ -266,16 +329,15 @@ static inline int jaxci_slot_is_result(const jaxci_batch *batch, int32_t slot) {
 }
 
 /* Broadcasts the leading axes of all slots: sizes and strides, innermost first. */
-static jaxc_status jaxci_batch_axes(jaxci_batch *batch, jaxc_message *message) {
+static jaxc_status jaxci_batch_axes(jaxci_batch *batch, jaxci_axes *axes,
+                                    jaxc_message *message) {
   long long running[JAXCI_MAX_SLOTS]; /* bytes of what lies inside the current axis */
   long long strides[JAXCI_MAX_SLOTS];
-  int64_t leading = 0;
-  batch->axis_count = 0;
+  const int64_t leading = batch->leading;
+  axes->count = 0;
   batch->rows = 1;
   for (int32_t slot = 0; slot < batch->slot_count; slot++) {
-    const int64_t own = batch->views[slot].rank - batch->core_rank[slot];
-    if (own > leading) leading = own;
-    running[slot] = (long long)batch->views[slot].row_bytes;
+    running[slot] = (long long)batch->row_bytes[slot];
   }
   if (leading > JAXC_MAX_AXES) {
     return JAXC_FAIL(message, JAXC_UNIMPLEMENTED,
@@ -302,14 +364,14 @@ static jaxc_status jaxci_batch_axes(jaxci_batch *batch, jaxc_message *message) {
     if (!jaxc_multiply(batch->rows, size, &batch->rows)) {
       return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT, "too many rows for an int64");
     }
-    jaxci_batch_add_axis(batch, size, strides);
+    jaxci_axes_add(axes, batch->slot_count, size, strides);
   }
   for (int32_t slot = 0; slot < batch->function->parameter_count; slot++) {
     if (!jaxci_slot_is_result(batch, slot)) continue;
     /* running is now the result's bytes: it has every row exactly once, or none fits */
     if (batch->views[slot].rank - batch->core_rank[slot] != leading ||
         (batch->rows != 0 && running[slot] / batch->rows !=
-                                 (long long)batch->views[slot].row_bytes)) {
+                                 (long long)batch->row_bytes[slot])) {
       return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                        "result '%s' lacks a leading axis of the arguments",
                        batch->function->parameters[slot].name);
@@ -396,44 +458,18 @@ static jaxc_status jaxci_batch_block(jaxci_batch *batch, const jaxc_abi_attrs *a
   return JAXC_OK;
 }
 
-/* Fills data, and says whether a block for scratch or strings is needed. */
-static jaxc_status jaxci_batch_data(jaxci_batch *batch, const jaxc_abi_attrs *attrs,
-                                    int *needs_block, jaxc_message *message) {
-  const jaxc_function *function = batch->function;
-  *needs_block = 0;
-  /* Empty arrays may come without data: arithmetic on NULL is undefined in C, so the
-   * kernel gets some other place that it has no right to touch. */
-  for (int32_t k = 0; k < batch->slot_count; k++) {
-    batch->data[k] =
-        batch->views[k].data != NULL ? batch->views[k].data : (char *)batch->statics;
-  }
-  for (int32_t k = 0; k < function->parameter_count; k++) {
-    const jaxc_parameter *parameter = &function->parameters[k];
-    if (parameter->role == JAXC_ROLE_SCRATCH) *needs_block = 1;
-    if (parameter->role != JAXC_ROLE_STATIC) continue;
-    batch->data[k] = (char *)&batch->statics[k];
-    if (parameter->dtype == JAXC_STRING) {
-      *needs_block = 1;
-    } else {
-      /* uint64 is sent as the int64 of the same bits: JAX cannot write one above 2^63. */
-      const int32_t sent = parameter->dtype == JAXC_U64 ? JAXC_S64 : parameter->dtype;
-      JAXC_TRY(jaxc_attrs_scalar(attrs, parameter->name, sent, &batch->statics[k],
-                                 message));
-    }
-  }
-  return JAXC_OK;
-}
-
 /* Brings the operands of inout parameters into their results where XLA did not give both
  * the same memory: when the caller still needs the operand, or it is broadcast. */
-static void jaxci_batch_copy_inouts(const jaxci_batch *batch, char *const *data,
+static void jaxci_batch_copy_inouts(const jaxci_batch *batch, const long long *strides,
                                     long long count) {
   for (int32_t k = 0; k < batch->function->parameter_count; k++) {
     const int32_t from = batch->source[k];
-    if (from < 0 || data[from] == data[k] || batch->views[k].row_bytes == 0) continue;
+    if (from < 0 || batch->data[from] == batch->data[k] || batch->row_bytes[k] == 0) {
+      continue;
+    }
     for (long long row = 0; row < count; row++) {
-      memcpy(data[k] + row * batch->strides[0][k],
-             data[from] + row * batch->strides[0][from], batch->views[k].row_bytes);
+      memcpy(batch->data[k] + row * strides[k], batch->data[from] + row * strides[from],
+             batch->row_bytes[k]);
     }
   }
 }
@@ -453,29 +489,40 @@ static JAXC_COLD jaxc_status jaxci_batch_fault(const jaxci_batch *batch,
                    fault->status, where);
 }
 
+/* Calls the kernel on a run of rows, of which the first is number `first`. */
+static inline jaxc_status jaxci_batch_call(const jaxci_batch *batch,
+                                           const long long *strides, int64_t count,
+                                           int64_t first, jaxc_message *message) {
+  jaxc_fault fault = {0, 0, NULL};
+  if (batch->slot_count > batch->function->parameter_count) {
+    jaxci_batch_copy_inouts(batch, strides, count);
+  }
+  if (batch->function->rows(batch->dims, batch->data, strides, count, &fault) != 0) {
+    return jaxci_batch_fault(batch, &fault, first, message);
+  }
+  return JAXC_OK;
+}
+
 /* Calls the kernel on all rows, a run of the innermost axis at a time. */
-static jaxc_status jaxci_batch_rows(jaxci_batch *batch, jaxc_message *message) {
-  const jaxc_function *function = batch->function;
+static JAXC_NOINLINE jaxc_status jaxci_batch_many_rows(jaxci_batch *batch,
+                                                       jaxc_message *message) {
+  jaxci_axes axes;
   int64_t index[JAXC_MAX_AXES] = {0};
-  const int64_t run = batch->axis_count > 0 ? batch->sizes[0] : 1;
-  if (batch->axis_count == 0) {
-    memset(batch->strides[0], 0, (size_t)batch->slot_count * sizeof batch->strides[0][0]);
+  int64_t run = 1;
+  JAXC_TRY(jaxci_batch_axes(batch, &axes, message));
+  if (axes.count > 0) {
+    run = axes.sizes[0];
+  } else { /* all sizes are 1 */
+    memset(axes.strides[0], 0, (size_t)batch->slot_count * sizeof axes.strides[0][0]);
   }
   for (int64_t first = 0; first < batch->rows; first += run) {
-    jaxc_fault fault = {0, 0, NULL};
-    if (batch->slot_count > function->parameter_count) {
-      jaxci_batch_copy_inouts(batch, batch->data, run);
-    }
-    if (function->rows(batch->dims, batch->data, batch->strides[0], run, &fault) != 0) {
-      return jaxci_batch_fault(batch, &fault, first, message);
-    }
-    for (int32_t axis = 1; axis < batch->axis_count; axis++) { /* the odometer */
-      const int wraps = ++index[axis] == batch->sizes[axis];
+    JAXC_TRY(jaxci_batch_call(batch, axes.strides[0], run, first, message));
+    for (int32_t axis = 1; axis < axes.count; axis++) { /* the odometer */
+      const int wraps = ++index[axis] == axes.sizes[axis];
+      const long long back = axes.sizes[axis] - 1;
       for (int32_t slot = 0; slot < batch->slot_count; slot++) {
-        if (batch->strides[axis][slot] == 0) continue;
-        batch->data[slot] += wraps
-                                 ? -batch->strides[axis][slot] * (batch->sizes[axis] - 1)
-                                 : batch->strides[axis][slot];
+        const long long stride = axes.strides[axis][slot];
+        if (stride != 0) batch->data[slot] += wraps ? -stride * back : stride;
       }
       if (!wraps) break;
       index[axis] = 0;
@@ -484,31 +531,42 @@ static jaxc_status jaxci_batch_rows(jaxci_batch *batch, jaxc_message *message) {
   return JAXC_OK;
 }
 
+static inline jaxc_status jaxci_batch_rows(jaxci_batch *batch, jaxc_message *message) {
+  static const long long no_strides[JAXCI_MAX_SLOTS] = {0};
+  if (batch->leading > 0) return jaxci_batch_many_rows(batch, message);
+  batch->rows = 1;
+  return jaxci_batch_call(batch, no_strides, 1, 0, message);
+}
+
+/* The rows of a function with scratch parameters or strings. */
+static JAXC_NOINLINE jaxc_status jaxci_batch_rows_with_block(jaxci_batch *batch,
+                                               const jaxc_abi_attrs *attrs,
+                                               jaxc_message *message) {
+  char local[JAXCI_LOCAL_SCRATCH + JAXCI_SCRATCH_ALIGNMENT];
+  void *allocated = NULL;
+  jaxc_status status = jaxci_batch_block(batch, attrs, local, &allocated, message);
+  if (status == JAXC_OK) status = jaxci_batch_rows(batch, message);
+  free(allocated);
+  return status;
+}
+
 static jaxc_status jaxci_batch_run(const jaxc_abi_call_frame *frame, jaxci_batch *batch,
                                    jaxc_message *message) {
-  const jaxc_function *function = batch->function;
-  int needs_block;
   JAXC_TRY(jaxci_batch_operands(batch, frame, message));
-  JAXC_TRY(jaxci_batch_dims(batch, &frame->attrs, message));
-  for (int32_t k = 0; k < function->parameter_count; k++) {
-    const jaxc_parameter *parameter = &function->parameters[k];
-    if (parameter->role > JAXC_ROLE_INOUT) continue;
-    JAXC_TRY(jaxci_batch_core(batch, k, parameter, message));
-    if (batch->source[k] < 0) continue;
-    JAXC_TRY(jaxci_batch_core(batch, batch->source[k], parameter, message));
-  }
-  JAXC_TRY(jaxci_batch_axes(batch, message));
-  JAXC_TRY(jaxci_batch_data(batch, &frame->attrs, &needs_block, message));
-  if (needs_block) {
-    char local[JAXCI_LOCAL_SCRATCH + JAXCI_SCRATCH_ALIGNMENT];
-    void *allocated = NULL;
-    jaxc_status status =
-        jaxci_batch_block(batch, &frame->attrs, local, &allocated, message);
-    if (status == JAXC_OK) status = jaxci_batch_rows(batch, message);
-    free(allocated);
-    return status;
+  JAXC_TRY(jaxci_batch_dims(batch, message));
+  if (batch->needs_block) {
+    return jaxci_batch_rows_with_block(batch, &frame->attrs, message);
   }
   return jaxci_batch_rows(batch, message);
+}
+
+JAXC_COLD static jaxc_abi_error *jaxci_batch_error(const jaxc_abi_call_frame *frame,
+                                                   const jaxc_function *function,
+                                                   jaxc_status status,
+                                                   const jaxc_message *message) {
+  jaxc_message whole;
+  status = JAXC_FAIL(&whole, status, "%s: %s", function->name, message->text);
+  return jaxc_error_create(frame->api, status, whole.text);
 }
 
 /* The whole handler of `function`: answers a metadata query, checks the frame against the
@@ -519,14 +577,12 @@ JAXC_UNUSED static jaxc_abi_error *jaxc_batch_handle(jaxc_abi_call_frame *frame,
                                                      const jaxc_function *function) {
   jaxci_batch batch;
   jaxc_message message;
-  jaxc_message whole;
   jaxc_status status;
   if (jaxc_call_answer_metadata(frame, 0)) return NULL;
   batch.function = function;
   status = jaxci_batch_run(frame, &batch, &message);
   if (status == JAXC_OK) return NULL;
-  status = JAXC_FAIL(&whole, status, "%s: %s", function->name, message.text);
-  return jaxc_error_create(frame->api, status, whole.text);
+  return jaxci_batch_error(frame, function, status, &message);
 }
 
 #ifdef __cplusplus

@@ -31,14 +31,18 @@ typedef struct {
   char *data; /* may be NULL when the array is empty */
   const int64_t *dims;
   int64_t rank;
-  size_t row_bytes; /* set by batch.h: bytes of the core dimensions */
 } jaxc_view;
 
 /* out = a * b. Returns 0 when a factor is negative or the product overflows int64. */
 JAXC_UNUSED static inline int jaxc_multiply(int64_t a, int64_t b, int64_t *out) {
-  if (a < 0 || b < 0 || (b != 0 && a > INT64_MAX / b)) return 0;
+  if (a < 0 || b < 0) return 0;
+#if defined(__GNUC__) || defined(__clang__)
+  return !__builtin_mul_overflow(a, b, out); /* without the division */
+#else
+  if (b != 0 && a > INT64_MAX / b) return 0;
   *out = a * b;
   return 1;
+#endif
 }
 
 /* When the frame asks for the handler's metadata, answers and returns 1; the handler then
@@ -105,7 +109,7 @@ JAXC_UNUSED static jaxc_status jaxc_call_check(const jaxc_abi_call_frame *frame,
 /* Views operand `index` of a list as an array of `dtype` with at least `rank` axes, all
  * of whose sizes are not negative and whose bytes fit an int64. `kind` and `name` are for
  * the message. INVALID_ARGUMENT otherwise. */
-JAXC_UNUSED static jaxc_status jaxc_call_operand(const jaxc_abi_operands *list,
+JAXC_UNUSED static inline jaxc_status jaxc_call_operand(const jaxc_abi_operands *list,
                                                  int64_t index, const char *kind,
                                                  const char *name, int32_t dtype,
                                                  int64_t rank, jaxc_view *out,
@@ -147,7 +151,6 @@ JAXC_UNUSED static jaxc_status jaxc_call_operand(const jaxc_abi_operands *list,
   out->data = (char *)buffer->data;
   out->dims = buffer->dims;
   out->rank = buffer->rank;
-  out->row_bytes = 0;
   return JAXC_OK;
 }
 

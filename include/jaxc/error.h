@@ -49,11 +49,13 @@ typedef enum {
 #define JAXC_MUST_USE __attribute__((warn_unused_result))
 #define JAXC_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define JAXC_COLD __attribute__((cold, noinline))
+#define JAXC_NOINLINE __attribute__((noinline))
 #define JAXC_UNUSED __attribute__((unused))
 #else
 #define JAXC_MUST_USE
 #define JAXC_PRINTF(text, first)
 #define JAXC_COLD
+#define JAXC_NOINLINE
 #define JAXC_UNUSED
 #endif
 

@@ -87,6 +87,7 @@ typedef struct {
   const char *text; /* as written: "n - k + 1" */
   const jaxc_bound_step *steps;
   int32_t step_count;
+  int32_t dim; /* number of the dimension that the bound is, -1 when it is computed */
 } jaxc_bound;
 
 typedef struct {
@@ -155,6 +156,10 @@ typedef struct {
   int32_t dim_count;
   int32_t solve_count;
   int32_t entry_count;
+  /* What a call carries, the token of an effect included. */
+  int32_t argument_count;
+  int32_t result_count;
+  int32_t attribute_count;
   const jaxc_parameter *parameters; /* in the prototype's order */
   const jaxc_dim *dims;
   const jaxc_solve_step *solve;

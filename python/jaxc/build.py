@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import os
 import sys
@@ -147,6 +148,15 @@ def _hash(*parts: str) -> str:
     return digest.hexdigest()
 
 
+@functools.cache
+def _own_digest() -> str:
+    """Hash of jaxc's headers and of its code that writes C: part of every library."""
+    package = Path(__file__).parent
+    files = [*(compiler.include_dir() / "jaxc").glob("*.h"), package / "build.py"]
+    files += [f for room in ("declare", "generate") for f in (package / room).glob("*.py")]
+    return _hash(__version__, *(file.read_text(encoding="utf-8") for file in sorted(files)))
+
+
 def _key(
     name: str,
     sources: Sequence[Source],
@@ -159,7 +169,7 @@ def _key(
     pairs = [part for source, unit in zip(sources, units, strict=True)
              for part in (source.path, source.text, unit)]  # fmt: skip
     parts = [name, repr(options), " ".join(found.command), found.version, native]
-    return _hash(__version__, *parts, *pairs)[:40]
+    return _hash(_own_digest(), *parts, *pairs)[:40]
 
 
 def _source_hash(user_texts: Sequence[str], options: Options) -> str:
@@ -237,14 +247,12 @@ def _driver(found: Compiler, options: Options) -> Path:
     """The object that is the same in all libraries, compiled once for each compiler."""
     from jaxc.generate import DRIVER
 
-    headers = sorted((compiler.include_dir() / "jaxc").glob("*.h"))
-    texts = [header.read_text() for header in headers]
-    key = _hash(__version__, found.version, " ".join(found.command), repr(options.flags),
-                DRIVER, *texts)[:40]  # fmt: skip
+    words = [found.version, " ".join(found.command), repr(options.flags)]
+    key = _hash(_own_digest(), *words)[:40]
 
     def compile_driver(folder: Path) -> None:
         _write(folder / "driver.c", DRIVER)
-        arguments = ["-O2", "-fPIC", "-fvisibility=hidden", f"-I{compiler.include_dir()}"]
+        arguments = ["-O3", "-fPIC", "-fvisibility=hidden", f"-I{compiler.include_dir()}"]
         arguments += [*options.flags, "-c", str(folder / "driver.c")]
         found.run([*arguments, "-o", str(folder / "driver.o")], what="compiling the driver")
 

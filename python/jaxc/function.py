@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import keyword
 from collections.abc import Callable, Mapping, Sequence
@@ -56,18 +57,13 @@ class Function:
         self._operands = description.with_role(*OPERANDS)
         self._positional = description.with_role(*OPERANDS, Role.STATIC)
         self._static_dims = tuple(dim for dim in description.dims if dim.is_static)
-        self._has_statics = len(self._positional) > len(self._operands) or bool(
-            self._static_dims
-        )
-        self._scalars = tuple(
-            None if p.rank or p.numpy_dtype.kind not in "fc" else p.numpy_dtype.type
-            for p in self._operands
-        )
         self._many = len(description.with_role(*RESULTS)) != 1
-        # inline: in the caller's program the call stands bare. Eagerly this is the path that
-        # costs least; a keyword costs 1 us, so functions without statics have none.
-        self._jitted = jax.jit(self._trace, static_argnames="statics", inline=True)
-        self._jitted_plain = jax.jit(self._trace_plain, inline=True)
+        # inline: in the caller's program the call stands bare. Eagerly, a cached jit is the
+        # path that costs least, and a static keyword would cost 1 us of it.
+        self._jitted = functools.lru_cache(maxsize=1024)(self._make_jitted)
+        self._jitted_plain = self._jitted(())
+        #: Types of arguments that jit takes as they are; they are checked when it traces.
+        self._plain_types: set[tuple[type, ...]] = set()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the C function.
@@ -77,22 +73,38 @@ class Function:
           ValueError: for shapes that do not agree.
           jax.errors.JaxRuntimeError: when the C function reports an error.
         """
-        statics: Statics = ()
-        if kwargs or self._has_statics or len(args) != len(self._operands):
-            args, statics = self._bind(args, kwargs)
-        operands = []
-        for parameter, scalar, value in zip(self._operands, self._scalars, args, strict=True):
-            kind = type(value)
-            if kind is float and scalar is not None:
-                value = scalar(value)
-            elif kind is not _array_type():
-                if isinstance(value, compat.Tracer):
-                    return self._trace(*args, statics=statics)
-                value = self._concrete(parameter, value)
-            operands.append(value)
-        if self._has_statics:
-            return self._jitted(*operands, statics=statics)
-        return self._jitted_plain(*operands)
+        if not kwargs and tuple(map(type, args)) in self._plain_types:
+            return self._jitted_plain(*args)
+        return self._call(args, kwargs)
+
+    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        operands, statics = self._bind(args, kwargs)
+        if any(isinstance(value, compat.Tracer) for value in operands):
+            return self._trace(*operands, statics=statics)
+        converted = [
+            self._concrete(parameter, value)
+            for parameter, value in zip(self._operands, operands, strict=True)
+        ]
+        results = self._jitted(statics)(*converted)
+        types = tuple(map(type, args))
+        is_plain = not kwargs and not statics and len(args) == len(self._operands)
+        if is_plain and all(map(self._is_plain, self._operands, types)):
+            self._plain_types.add(types)
+        return results
+
+    @staticmethod
+    def _is_plain(parameter: Parameter, kind: type) -> bool:
+        """Whether jit may see a value of this type itself: its conversion loses nothing."""
+        if kind is float:
+            return parameter.rank == 0 and parameter.numpy_dtype.kind in "fcV"
+        return issubclass(kind, jax.Array)
+
+    def _make_jitted(self, statics: Statics) -> Callable[..., Any]:
+        def traced(*operands: Any) -> Any:
+            return self._trace(*operands, statics=statics)
+
+        traced.__name__ = traced.__qualname__ = self.__name__
+        return jax.jit(traced, inline=True)
 
     def _bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -221,9 +233,6 @@ class Function:
         operands = list(compat.match_varying(operands))
         results = call_p.bind(*operands, function=self, statics=statics)
         return tuple(results) if self._many else results[0]
-
-    def _trace_plain(self, *args: Any) -> Any:
-        return self._trace(*args, statics=())
 
     def _operand(self, parameter: Parameter, value: Any) -> Any:
         if not isinstance(value, jax.Array):
@@ -359,13 +368,3 @@ def _python_signature(description: Description) -> inspect.Signature:
         [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
         + [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in dims]
     )
-
-
-_array: list[type] = []
-
-
-def _array_type() -> type:
-    """The class of concrete arrays; found late, because making one starts the backend."""
-    if not _array:
-        _array.append(type(jnp.zeros(())))
-    return _array[0]

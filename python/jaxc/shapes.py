@@ -68,10 +68,11 @@ class _Call:
             )  # fmt: skip
             self.witness[dim] = f"'{parameter.name}' (axis {axis - parameter.rank})"
         for dim, value in zip(self.d.dims, self.dims, strict=True):
-            if isinstance(value, int) and not dim.minimum <= value <= dim.maximum:
+            least = max(dim.minimum, 0)
+            if isinstance(value, int) and not least <= value <= dim.maximum:
                 raise self.error(
                     f"dimension {dim.name} is {value}, outside the range of its C type "
-                    f"({dim.minimum} to {dim.maximum})"
+                    f"({least} to {dim.maximum})"
                 )
 
     def _linear(

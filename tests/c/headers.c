@@ -9,7 +9,7 @@
 #include <jaxc/lock.h>
 #include <jaxc/types.h>
 
-static const jaxc_function nothing = {0};
+static jaxc_function nothing; /* all zero */
 
 jaxc_abi_error *handler(jaxc_abi_call_frame *frame);
 jaxc_abi_error *handler(jaxc_abi_call_frame *frame) {

@@ -32,9 +32,9 @@ static const jaxc_bound_step valid[] = {{JAXC_BOUND_DIM, 0},
                                         {JAXC_BOUND_ADD, 0}};
 static const jaxc_bound_step twice_n[] = {
     {JAXC_BOUND_CONSTANT, 2}, {JAXC_BOUND_DIM, 0}, {JAXC_BOUND_MULTIPLY, 0}};
-static const jaxc_bound bound_n[] = {{"n", dim_n, 1}};
-static const jaxc_bound bound_valid[] = {{"n - k + 1", valid, 5}};
-static const jaxc_bound bound_twice[] = {{"2 * n", twice_n, 3}};
+static const jaxc_bound bound_n[] = {{"n", dim_n, 1, 0}};
+static const jaxc_bound bound_valid[] = {{"n - k + 1", valid, 5, -1}};
+static const jaxc_bound bound_twice[] = {{"2 * n", twice_n, 3, -1}};
 
 /* ---- y[n] = x[n] + a, counting calls ---- */
 
@@ -68,6 +68,9 @@ static const jaxc_solve_step solve_n[] = {{0, 1, 0}};
 static const jaxc_function add_function = {
     .struct_size = sizeof(jaxc_function),
     .name = "add",
+    .argument_count = 2,
+    .result_count = 1,
+    .attribute_count = 0,
     .parameter_count = 4,
     .dim_count = 1,
     .solve_count = 1,
@@ -248,7 +251,7 @@ TEST(a_dimension_beyond_its_c_type_is_refused) {
   frame_result(&f, JAXC_F32, y, 1, 1);
   f.dims[0][0][0] = f.dims[1][0][0] = INT64_C(3000000000);
   CHECK_TEXT(frame_call(&f, add),
-             "add: dimension n is 3000000000, outside its C type's range (-2147483648 to "
+             "add: dimension n is 3000000000, outside the range of its C type (0 to "
              "2147483647)");
   CHECK_INT(calls, 0);
 }
@@ -327,6 +330,9 @@ static const jaxc_solve_step everything_solve[] = {{0, 2, 0}};
 static const jaxc_function everything_function = {
     .struct_size = sizeof(jaxc_function),
     .name = "everything",
+    .argument_count = 1,
+    .result_count = 1,
+    .attribute_count = 4,
     .parameter_count = 8,
     .dim_count = 2,
     .solve_count = 1,
@@ -445,6 +451,9 @@ static const jaxc_parameter twice_parameters[] = {
 static const jaxc_function twice_function = {
     .struct_size = sizeof(jaxc_function),
     .name = "twice",
+    .argument_count = 2,
+    .result_count = 1,
+    .attribute_count = 0,
     .parameter_count = 3,
     .dim_count = 1,
     .solve_count = 1,
@@ -509,6 +518,8 @@ static jaxc_abi_error *add_with_token(jaxc_abi_call_frame *frame) {
   static jaxc_function function;
   function = add_function;
   function.flags = JAXC_FUNCTION_EFFECT;
+  function.argument_count++;
+  function.result_count++;
   return jaxc_batch_handle(frame, &function);
 }
 
@@ -549,7 +560,7 @@ TEST(bounds_refuse_what_has_no_value) {
       {{{0, 1}, {0, 2}, {17, 0}}, 3, 0, 0},
       {{{0, 1}}, 0, 0, 0}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    const jaxc_bound bound = {"", table[i].steps, table[i].count};
+    const jaxc_bound bound = {"", table[i].steps, table[i].count, -1};
     int64_t value = 0;
     CHECK_INT(jaxci_bound_value(&bound, NULL, &value), table[i].works);
     if (table[i].works) CHECK_INT(value, table[i].value);
@@ -561,10 +572,13 @@ static const jaxc_parameter half_parameters[] = {
     {"n", "int n", JAXC_ROLE_DIM, 0, 0, 0, NULL},
     {"x", "const float x[2 * n]", JAXC_ROLE_INPUT, JAXC_F32, 1, -1, bound_twice},
     {"a", "float a", JAXC_ROLE_INPUT, JAXC_F32, 0, -1, NULL},
-    {"y", "float y[n]", JAXC_ROLE_OUTPUT, JAXC_F32, 1, -1, bound_n}};
+    {"y", "float y[2 * n]", JAXC_ROLE_OUTPUT, JAXC_F32, 1, -1, bound_twice}};
 static const jaxc_function half_function = {
     .struct_size = sizeof(jaxc_function),
     .name = "half",
+    .argument_count = 2,
+    .result_count = 1,
+    .attribute_count = 0,
     .parameter_count = 4,
     .dim_count = 1,
     .solve_count = 1,
@@ -579,13 +593,13 @@ static jaxc_abi_error *half(jaxc_abi_call_frame *frame) {
 
 TEST(a_dimension_is_solved_from_a_linear_bound) {
   frame_t f;
-  float x[6] = {1, 2, 3, 4, 5, 6}, a = 1, y[3];
+  float x[6] = {1, 2, 3, 4, 5, 6}, a = 1, y[6] = {0};
   frame_begin(&f);
   frame_argument(&f, JAXC_F32, x, 1, 6);
   frame_argument(&f, JAXC_F32, &a, 0);
-  frame_result(&f, JAXC_F32, y, 1, 3);
+  frame_result(&f, JAXC_F32, y, 1, 6);
   CHECK_TEXT(frame_call(&f, half), "");
-  CHECK(y[2] == 4);
+  CHECK(y[2] == 4 && y[3] == 0); /* the rows saw n = 3 */
   f.dims[0][0][0] = 5;
   CHECK_TEXT(frame_call(&f, half), "half: 'x' has 5 elements on core axis 0, which no n "
                                    "gives (C: const float x[2 * n])");

@@ -414,7 +414,7 @@ def test_arguments_by_name(lib: jaxc.Library) -> None:
         (lambda f: f.dot(f32(2, 3), f32(4, 3)),
          r"dot: leading axes do not broadcast: axis -1 of them has size 2 in 'x' and 4 in 'w', whose "
          r"shape is \(4, 3\)"),
-        (lambda f: f.line(0.0, 1.0, n=-1), r"line: the size n of 'y' is -1 for n = -1"),
+        (lambda f: f.line(0.0, 1.0, n=-1), r"line: dimension n is -1, outside the range of its C type \(0 to"),
         (lambda f: f.line(0.0, 1.0, n=2**31), r"line: dimension n is 2147483648, outside the range"),
         (lambda f: f.small(f32(128)), r"small: dimension n is 128, outside the range of its C type"),
     ],

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxc.declare.types import INTEGERS
-from jaxc.description import STRING, Bound, Code, Description, Dim, Parameter
+from jaxc.description import (
+    OPERANDS,
+    RESULTS,
+    STRING,
+    Bound,
+    Code,
+    Description,
+    Dim,
+    Parameter,
+    Role,
+)
 
 #: The unit that is the same in every library.
 DRIVER = """\
@@ -118,6 +128,11 @@ def _function(d: Description) -> list[str]:
         out.append(f"static const jaxc_solve_step k_{d.name}_solve[] = {{{steps}}};")
         fields.append(f"    .solve_count = {len(d.solve)},")
         fields.append(f"    .solve = k_{d.name}_solve,")
+    token = int(d.effect)
+    statics = len(d.with_role(Role.STATIC)) + sum(dim.is_static for dim in d.dims)
+    fields.append(f"    .argument_count = {token + len(d.with_role(*OPERANDS))},")
+    fields.append(f"    .result_count = {token + len(d.with_role(*RESULTS))},")
+    fields.append(f"    .attribute_count = {statics},")
     fields.append(f"    .rows = jaxci_rows_{d.name},")
     fields.append("    .entry_count = 1,")
     fields.append(f"    .entries = k_{d.name}_entries,")
@@ -135,13 +150,14 @@ def _bounds(d: Description, bounds: list[Bound]) -> list[str]:
     first = 0
     for bound in bounds:
         count = len(bound.steps)
-        out.append(f"    {{{_string(bound.text)}, k_{d.name}_steps + {first}, {count}}},")
+        out.append(f"    {{{_string(bound.text)}, k_{d.name}_steps + {first}, {count}, "
+                   f"{-1 if bound.dim is None else bound.dim}}},")
         first += count
     return [*out, "};"]
 
 
 def _parameter(d: Description, parameter: Parameter, first: int) -> str:
-    if not parameter.ctype or parameter.role.name == "DIM":
+    if not parameter.ctype or parameter.role == Role.DIM:
         dtype = "JAXC_DTYPE_INVALID"
     elif parameter.dtype == STRING:
         dtype = "JAXC_STRING"
