@@ -80,7 +80,7 @@ def c_tests() -> Count:
         status = status or run([cmake(), "--build", str(folder), "-j2", "--", "-s"])
         if status == 0:
             ctest = str(Path(cmake()).parent / "ctest")
-            options = ["--output-on-failure", "-j2", "--progress", "--output-junit"]
+            options = ["--output-on-failure", "-j2", "--quiet", "--output-junit"]
             status = run([ctest, "--test-dir", str(folder), *options, str(report)])
         total.add(read_junit(report, status))
     return total

@@ -1,7 +1,8 @@
 """All that jaxc takes from JAX beyond its public names, and all that looks at its version.
 
-JAX 0.10.2 and 0.12 are tested. Each name below says what it stands for, so that a change
-in JAX is mended here and nowhere else.
+JAX 0.10.2 and 0.12 are tested. Private names are looked up once, below, with what is done
+without them, so that a change in JAX is mended here and nowhere else, and costs at most the
+feature that the name is for.
 """
 
 from __future__ import annotations
@@ -10,16 +11,32 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.core
 import jax.extend.core
 import jax.ffi
-from jax._src import core as _core
-from jax._src import dispatch as _dispatch
-from jax._src import effects as _effects
-from jax.interpreters import mlir
+from jax.interpreters import mlir, xla
+from jax.sharding import NamedSharding, PartitionSpec
+
+try:
+    from jax._src import core as _core
+    from jax._src import effects as _effects
+except ImportError:  # they are private and may move
+    _core = _effects = None  # type: ignore[assignment]
 
 Primitive = jax.extend.core.Primitive
 ShapedArray = jax.core.ShapedArray
 Tracer = jax.core.Tracer
+
+#: (*arrays) -> arrays that vary over the same mesh axes. 0.8 and 0.9 call it otherwise.
+_insert_varying = getattr(
+    _core, "auto_insert_reshard", getattr(_core, "standard_insert_pvary", None)
+)
+#: (name, *avals) -> the mesh axes over which operands, and so results, vary.
+_varying_axes = getattr(_core, "standard_vma_rule", None)
+#: The type of that fact in an abstract value; 0.8 and 0.9 take the bare set.
+_manual_axis_type = getattr(_core, "ManualAxisType", None)
+#: The abstract value of a token.
+_abstract_token = getattr(_core, "abstract_token", None)
 
 
 def register_target(name: str, capsule: Any, platform: str) -> None:
@@ -31,26 +48,30 @@ def eager(primitive: Primitive) -> Callable[..., Any]:
     """The implementation of a primitive outside jit: compiles once for each shape."""
 
     def implementation(*args: Any, **params: Any) -> Any:
-        return _dispatch.apply_primitive(primitive, *args, **params)
+        return xla.apply_primitive(primitive, *args, **params)
 
     return implementation
 
 
 def match_varying(args: Sequence[Any]) -> Sequence[Any]:
     """Inside shard_map, lets all operands vary over the union of their mesh axes."""
-    out: Sequence[Any] = _core.auto_insert_reshard(*args)
+    if _insert_varying is None or not args:
+        return args
+    out: Sequence[Any] = _insert_varying(*args)
     return out
 
 
 def result_aval(shape: Sequence[Any], dtype: Any, operands: Sequence[Any]) -> ShapedArray:
     """The abstract value of a result: it varies over the mesh axes of the operands."""
-    varying = _core.standard_vma_rule("jaxc_call", *operands)
-    return ShapedArray(
-        tuple(shape),
-        dtype,
-        sharding=_core.get_cur_mesh_sharding(_core.P(*[None] * len(shape))),
-        manual_axis_type=_core.ManualAxisType(varying=varying),
-    )
+    if _varying_axes is None:
+        return ShapedArray(tuple(shape), dtype)
+    varying = _varying_axes("jaxc_call", *operands)
+    facts: dict[str, Any] = {"vma": varying}
+    if _manual_axis_type is not None:
+        facts = {"manual_axis_type": _manual_axis_type(varying=varying)}
+    spec = PartitionSpec(*[None] * len(shape))
+    sharding = NamedSharding(jax.sharding.get_abstract_mesh(), spec)
+    return ShapedArray(tuple(shape), dtype, sharding=sharding, **facts)
 
 
 def sharded_axes(aval: Any) -> dict[int, Any]:
@@ -59,10 +80,8 @@ def sharded_axes(aval: Any) -> dict[int, Any]:
     return {axis: names for axis, names in enumerate(spec) if names is not None}
 
 
-class OrderedEffect(_effects.Effect):
+class OrderedEffect(getattr(_effects, "Effect", object)):  # type: ignore[misc]
     """The effect of ``#pragma jaxc effect``: calls happen, and in the program's order."""
-
-    __slots__ = ()
 
     def __str__(self) -> str:
         return "jaxc"
@@ -75,16 +94,17 @@ class OrderedEffect(_effects.Effect):
 
 
 EFFECT = OrderedEffect()
-for _allowed in (
-    _effects.ordered_effects,
-    _effects.shardable_ordered_effects,
-    _effects.lowerable_effects,
-    _effects.control_flow_allowed_effects,
-    _effects.custom_derivatives_allowed_effects,
-    _effects.remat_allowed_effects,
-    _effects.partial_eval_kept_effects,
+for _kind in (
+    "ordered_effects",
+    "shardable_ordered_effects",
+    "lowerable_effects",
+    "control_flow_allowed_effects",
+    "custom_derivatives_allowed_effects",
+    "remat_allowed_effects",
+    "partial_eval_kept_effects",
 ):
-    _allowed.add_type(OrderedEffect)
+    if hasattr(_effects, _kind):
+        getattr(_effects, _kind).add_type(OrderedEffect)
 
 
 def ordered_call(
@@ -98,8 +118,8 @@ def ordered_call(
     """
     token = ctx.tokens_in.get(EFFECT)
     with_token = ctx.replace(
-        avals_in=[_core.abstract_token, *ctx.avals_in],
-        avals_out=[_core.abstract_token, *ctx.avals_out],
+        avals_in=[_abstract_token, *ctx.avals_in],
+        avals_out=[_abstract_token, *ctx.avals_out],
     )
     token, *results = call(with_token, token, *args)
     ctx.set_tokens_out(mlir.TokenSet({EFFECT: token}))

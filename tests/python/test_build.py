@@ -444,6 +444,26 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
         assert cache.cache_dir() == Path("/somewhere/jaxc")
 
 
+# ---- a JAX that has changed inside ----
+
+
+def test_without_private_names_of_jax_the_basic_call_works() -> None:
+    done = python(
+        f"""
+        import jax
+        from jax._src import core
+        names = "auto_insert_reshard standard_insert_pvary standard_vma_rule ManualAxisType"
+        gone = {{n: vars(core).pop(n) for n in names.split() if n in vars(core)}}
+        import jaxc
+        vars(core).update(gone)
+        import jax.numpy as jnp
+        f = jaxc.compile({SOURCE!r}).add
+        print(jax.vmap(jax.jit(f), (0, None))(jnp.ones((2, 1)), 1.0))
+        """
+    )
+    assert done.stdout.split() == ["[[2.]", "[2.]]"], done.stderr
+
+
 # ---- built libraries ----
 
 
