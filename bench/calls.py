@@ -64,9 +64,7 @@ def _pairs(what: str, each: dict[str, Samples]) -> list[Row]:
     """The tutorial's handler first, then like with like."""
     return [
         compare(f"{what}: eps operand", each["jaxc"], "C++, eps Attr", each["C++ Attr"], 1),
-        compare(
-            f"{what}: eps operand", each["jaxc"], "C++, eps Buffer", each["C++ Buffer"], 1
-        ),
+        compare(f"{what}: eps operand", each["jaxc"], "C++, eps Buffer", each["C++ Buffer"], 1),
         compare(
             f"{what}: eps static", each["jaxc static"], "C++, eps Attr", each["C++ Attr"], 1
         ),
@@ -100,10 +98,7 @@ def eager(rounds: int, norms: dict[str, Norm]) -> list[Row]:
     for name in names:
         np.testing.assert_allclose(norms[name](x, EPS), reference(x, EPS), rtol=1e-5)
     measured = interleave(
-        {
-            name: timed(_waits(norms[name], x, EPS), repeat)
-            for name, repeat in names.items()
-        },
+        {name: timed(_waits(norms[name], x, EPS), repeat) for name, repeat in names.items()},
         rounds,
     )
     what = "eager call on 16 floats"

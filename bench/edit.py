@@ -70,9 +70,7 @@ def _edit_to_result(rounds: int, folder: Path) -> list[Row]:
     result = interleave({"jaxc": ours, "C++": theirs}, rounds)
     load = Samples(tuple(loads))
     return [
-        compare(
-            "edit to first result", result["jaxc"], "C++, compile alone", result["C++"], 8
-        ),
+        compare("edit to first result", result["jaxc"], "C++, compile alone", result["C++"], 8),
         Row("  of which jaxc.load", str(load)),
     ]
 

@@ -79,8 +79,7 @@ def table(rows: Sequence[Row], markdown: bool) -> str:
     cells = [_HEAD, *(row.cells() for row in rows)]
     widths = [max(len(line[k]) for line in cells) for k in range(len(_HEAD))]
     lines = [
-        [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        for line in cells
+        [cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in cells
     ]
     rule = ["-" * width for width in widths]
     if markdown:
@@ -122,9 +121,7 @@ def _load() -> str:
 
 
 def _version(command: str) -> str:
-    done = subprocess.run(
-        [command, "--version"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     return _first_line(done.stdout)
 
 

@@ -60,7 +60,9 @@ def demo(folder: Path) -> int:
     print(next(line.strip() for line in text.splitlines() if "jaxc:" in line))
 
     step("edit the file (eps is now added outside the root) and load it again")
-    edited = path.read_text().replace("sqrtf(s / (float)n + eps)", "(sqrtf(s / (float)n) + eps)")
+    edited = path.read_text().replace(
+        "sqrtf(s / (float)n + eps)", "(sqrtf(s / (float)n) + eps)"
+    )
     assert edited != path.read_text()
     path.write_text(edited)
     started = time.perf_counter()

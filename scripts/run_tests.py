@@ -92,8 +92,12 @@ def python_tests() -> Count:
         python = environment / "bin" / "python"
         if not python.exists():
             continue
-        what = "import sys, jax; print(f'Python {sys.version.split()[0]}, JAX {jax.__version__}')"
-        title = subprocess.run([python, "-c", what], capture_output=True, text=True, check=False)
+        what = (
+            "import sys, jax; print(f'Python {sys.version.split()[0]}, JAX {jax.__version__}')"
+        )
+        title = subprocess.run(
+            [python, "-c", what], capture_output=True, text=True, check=False
+        )
         print(f"== Python tests: {title.stdout.strip() or environment.name}", flush=True)
         report = ROOT / "build" / f"pytest-{environment.name}.xml"
         report.parent.mkdir(exist_ok=True)

@@ -207,10 +207,13 @@ def _compile(
         base = os.path.basename(source.path)
         loops = generate.loops(declared[number])
         _write(folder / f"loops{number}.c", loops)
-        _write(folder / f"unit{number}.i", f'{unit}\n# 1 "{base} (row loops of jaxc)"\n{loops}\n')
+        _write(
+            folder / f"unit{number}.i", f'{unit}\n# 1 "{base} (row loops of jaxc)"\n{loops}\n'
+        )
         output = str(folder / f"unit{number}.o")
         objects.append(output)
-        arguments = [*flags, "-x", "cpp-output", "-c", str(folder / f"unit{number}.i")]
+        # The ending .i says that it is preprocessed; zig has no -x for that.
+        arguments = [*flags, "-c", str(folder / f"unit{number}.i")]
         jobs.append((f"compiling {base}", [*arguments, "-o", output]))
     output = str(folder / "table.o")
     objects.append(output)

@@ -21,7 +21,7 @@ try:
     from jax._src import core as _core
     from jax._src import effects as _effects
 except ImportError:  # they are private and may move
-    _core = _effects = None  # type: ignore[assignment]
+    _core = _effects = None
 
 Primitive = jax.extend.core.Primitive
 ShapedArray = jax.core.ShapedArray
@@ -44,7 +44,7 @@ def register_target(name: str, capsule: Any, platform: str) -> None:
     jax.ffi.register_ffi_target(name, capsule, platform=platform)
 
 
-def eager(primitive: Primitive) -> Callable[..., Any]:
+def eager(primitive: Any) -> Callable[..., Any]:
     """The implementation of a primitive outside jit: compiles once for each shape."""
 
     def implementation(*args: Any, **params: Any) -> Any:
@@ -61,7 +61,7 @@ def match_varying(args: Sequence[Any]) -> Sequence[Any]:
     return out
 
 
-def result_aval(shape: Sequence[Any], dtype: Any, operands: Sequence[Any]) -> ShapedArray:
+def result_aval(shape: Sequence[Any], dtype: Any, operands: Sequence[Any]) -> Any:
     """The abstract value of a result: it varies over the mesh axes of the operands."""
     if _varying_axes is None:
         return ShapedArray(tuple(shape), dtype)

@@ -96,7 +96,7 @@ class Bound:
         """The fixed size, or None if the bound depends on a dimension."""
         if any(code == Code.DIM for code, _ in self.steps):
             return None
-        return self.value(())
+        return int(self.value(()))
 
     @property
     def dims(self) -> frozenset[int]:

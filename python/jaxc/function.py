@@ -104,7 +104,8 @@ class Function:
             return self._trace(*operands, statics=statics)
 
         traced.__name__ = traced.__qualname__ = self.__name__
-        return jax.jit(traced, inline=True)
+        jitted: Callable[..., Any] = jax.jit(traced, inline=True)
+        return jitted
 
     def _bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -185,7 +186,11 @@ class Function:
         is_number = isinstance(value, (bool, int, float, complex))
         if is_number and not isinstance(value, np.generic):
             return _scalar(where, parameter, value)
-        if isinstance(value, np.generic) and parameter.rank == 0 and value.dtype.kind in "biufc":
+        if (
+            isinstance(value, np.generic)
+            and parameter.rank == 0
+            and value.dtype.kind in "biufc"
+        ):
             return _scalar(where, parameter, value)  # np.sqrt(2.0) is a number, not an array
         if isinstance(value, (np.ndarray, np.generic)):
             self._check_dtype(parameter, value.dtype, weak=False)
@@ -214,9 +219,7 @@ class Function:
             return
         for parameter in self.description.with_role(*OPERANDS, *RESULTS):
             if parameter.numpy_dtype.name in _X64:
-                what = (
-                    "its result" if parameter.name == "return" else f"'{parameter.name}'"
-                )
+                what = "its result" if parameter.name == "return" else f"'{parameter.name}'"
                 raise TypeError(
                     f"{self.__name__}: {what} is {parameter.numpy_dtype} "
                     f"(C: {parameter.declaration}), and JAX has 64-bit types only with "
@@ -275,7 +278,8 @@ class OverloadedFunction:
             if _fits(member, args, kwargs):
                 return member(*args, **kwargs)
         given = ", ".join(
-            [_dtype_text(a) for a in args] + [f"{k}={_dtype_text(v)}" for k, v in kwargs.items()]
+            [_dtype_text(a) for a in args]
+            + [f"{k}={_dtype_text(v)}" for k, v in kwargs.items()]
         )
         options = "".join(f"\n  {m.prototype}" for m in self.members)
         raise TypeError(f"{self.__name__}: no overload for ({given}); there are:{options}")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxc import _jaxc, compat
+from jaxc import _jaxc, compat  # type: ignore[attr-defined]
 from jaxc.build import Options, Source, build, read_sources
 from jaxc.description import Bound, Description, Dim, Parameter, Role
 from jaxc.function import Function, OverloadedFunction
@@ -226,7 +226,7 @@ def load(
     return _build(Path(sources[0].path).stem, sources, options, recipe)
 
 
-def compile(  # noqa: A001
+def compile(
     source: str,
     *,
     name: str = "inline",

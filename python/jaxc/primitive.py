@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.interpreters import ad, batching, mlir
 
-from jax import lax
 from jaxc import compat, shapes
 from jaxc.description import OPERANDS, RESULTS, STRING, Role
 
@@ -103,7 +103,8 @@ def _lower_for(platform: str) -> Any:
         attributes = _attributes(function, statics)
 
         def call(ctx: mlir.LoweringRuleContext, *operands: Any) -> Sequence[Any]:
-            return rule(ctx, *operands, **attributes)
+            results: Sequence[Any] = rule(ctx, *operands, **attributes)
+            return results
 
         if function.description.effect:
             return compat.ordered_call(ctx, call, args)

@@ -67,12 +67,12 @@ class _Call:
                 dim, bound, size, parameter, axis
             )  # fmt: skip
             self.witness[dim] = f"'{parameter.name}' (axis {axis - parameter.rank})"
-        for dim, value in zip(self.d.dims, self.dims, strict=True):
-            least = max(dim.minimum, 0)
-            if isinstance(value, int) and not least <= value <= dim.maximum:
+        for declared, value in zip(self.d.dims, self.dims, strict=True):
+            least = max(declared.minimum, 0)
+            if isinstance(value, int) and not least <= value <= declared.maximum:
                 raise self.error(
-                    f"dimension {dim.name} is {value}, outside the range of its C type "
-                    f"({least} to {dim.maximum})"
+                    f"dimension {declared.name} is {value}, outside the range of its C type "
+                    f"({least} to {declared.maximum})"
                 )
 
     def _linear(
@@ -148,7 +148,7 @@ class _Call:
             own = shape[: len(shape) - parameter.rank]
             missing = len(own) - len(out)
             out = [1] * missing + out
-            owner = [None] * missing + owner
+            owner = [*[None] * missing, *owner]
             for back in range(1, len(own) + 1):
                 size = own[-back]
                 if isinstance(size, int) and size == 1:

@@ -40,16 +40,13 @@ STRUCTS = [
 #: ours -> theirs
 CONSTANTS = {
     **{f"JAXC_{name}": f"XLA_FFI_DataType_{name}" for name in
-       "PRED S8 S16 S32 S64 U8 U16 U32 U64 F16 F32 F64 C64 BF16 TOKEN C128 F8E5M2 "
-       "F8E4M3FN".split()},
+       ["PRED", "S8", "S16", "S32", "S64", "U8", "U16", "U32", "U64", "F16", "F32", "F64", "C64", "BF16", "TOKEN", "C128", "F8E5M2", "F8E4M3FN"]},
     **{f"JAXC_STAGE_{name}": f"XLA_FFI_ExecutionStage_{name}" for name in
-       "INSTANTIATE PREPARE INITIALIZE EXECUTE".split()},
+       ["INSTANTIATE", "PREPARE", "INITIALIZE", "EXECUTE"]},
     **{f"JAXC_{name}": f"XLA_FFI_Error_Code_{name}" for name in
-       "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS "
-       "PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE "
-       "UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED".split()},
+       ["OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"]},
     **{f"JAXC_ABI_ATTR_{name}": f"XLA_FFI_AttrType_{name}" for name in
-       "ARRAY DICTIONARY SCALAR STRING".split()},
+       ["ARRAY", "DICTIONARY", "SCALAR", "STRING"]},
     "JAXC_ABI_BUFFER": "XLA_FFI_ArgType_BUFFER",
     "JAXC_ABI_EXTENSION_METADATA": "XLA_FFI_Extension_Metadata",
     "JAXC_ABI_MAJOR": "XLA_FFI_API_MAJOR",
@@ -57,9 +54,7 @@ CONSTANTS = {
 
 
 def compare(tmp_path: Path, lines: list[str]) -> None:
-    source = "\n".join(
-        ["#include <jaxc/jaxc.h>", '#include "xla/ffi/api/c_api.h"', *lines, ""]
-    )
+    source = "\n".join(["#include <jaxc/jaxc.h>", '#include "xla/ffi/api/c_api.h"', *lines, ""])
     path = tmp_path / "layout.c"
     path.write_text(source)
     flags = [f"-I{jaxc.include_dir()}", f"-I{jax.ffi.include_dir()}", "-fsyntax-only"]

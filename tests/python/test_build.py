@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -123,9 +124,14 @@ def test_headers_macros_flags_and_libraries(tmp_path: Path) -> None:
         tmp_path / "f.c",
         '#include "k.h"\nfloat f(float x) { return x + K + two + M + FLAG; }\n',
     )
-    lib = jaxc.load(path, include=[tmp_path / "include"], define={"M": 100}, flags=["-DFLAG=1000"])
+    lib = jaxc.load(
+        path, include=[tmp_path / "include"], define={"M": 100}, flags=["-DFLAG=1000"]
+    )
     assert lib.f(0.0) == 1109
-    assert jaxc.compile("double cbrt(double);", name="m", libraries=["m"]).cbrt.signature == "()->()"
+    assert (
+        jaxc.compile("double cbrt(double);", name="m", libraries=["m"]).cbrt.signature
+        == "()->()"
+    )
 
 
 def test_a_string_where_a_list_is_meant_is_refused() -> None:
@@ -168,7 +174,9 @@ def test_names_of_the_user_do_not_collide_with_ours(x64: None) -> None:
 
 
 def test_a_syntax_error_shows_the_user_s_file_and_line(tmp_path: Path) -> None:
-    path = write(tmp_path / "bad.c", "#include <math.h>\n\ndouble f(double x) {\n  return x +;\n}\n")
+    path = write(
+        tmp_path / "bad.c", "#include <math.h>\n\ndouble f(double x) {\n  return x +;\n}\n"
+    )
     with pytest.raises(RuntimeError, match=r"compiling bad.c: the compiler failed") as error:
         jaxc.load(path)
     assert f"{path}:4:" in str(error.value)
@@ -181,7 +189,7 @@ def test_an_error_in_text_shows_its_name_and_line() -> None:
 
 
 def test_an_undeclared_bound_is_the_compiler_s_error() -> None:
-    with pytest.raises(RuntimeError, match=r"inline.c:1:.*'?‘?m"):
+    with pytest.raises(RuntimeError, match=r"inline\.c:1:.*\bm\b"):
         jaxc.compile("void f(int n, const float x[n], float y[m]) {}")
 
 
@@ -240,7 +248,9 @@ def test_cc_is_asked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "-shared" in log.read_text()
 
 
-def test_a_requested_compiler_that_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_requested_compiler_that_is_missing_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(RuntimeError, match="the C compiler compiler='nocc' is not there"):
         jaxc.compile(SOURCE, compiler="nocc")
     monkeypatch.setenv("CC", "nocc")
@@ -260,8 +270,12 @@ def test_no_compiler_says_what_was_tried_and_what_to_install(
 
 
 def test_a_compiler_that_is_killed_is_named_with_the_signal(tmp_path: Path) -> None:
-    fake = fake_compiler(tmp_path / "dies", 'case "$*" in *--version*) echo 1;; *) kill -9 $$;; esac')
-    with pytest.raises(RuntimeError, match="preprocessing inline.c: the compiler was killed by SIGKILL"):
+    fake = fake_compiler(
+        tmp_path / "dies", 'case "$*" in *--version*) echo 1;; *) kill -9 $$;; esac'
+    )
+    with pytest.raises(
+        RuntimeError, match=r"preprocessing inline\.c: the compiler was killed by SIGKILL"
+    ):
         jaxc.compile(SOURCE, compiler=fake)
     fake = fake_compiler(tmp_path / "dies_later", 'case "$*" in *--version*|*" -E "*) exec gcc "$@";; '
                          "*) kill -9 $$;; esac")  # fmt: skip
@@ -270,7 +284,9 @@ def test_a_compiler_that_is_killed_is_named_with_the_signal(tmp_path: Path) -> N
 
 
 def test_a_compiler_that_fails_in_silence_is_still_an_error(tmp_path: Path) -> None:
-    fake = fake_compiler(tmp_path / "mute", 'case "$*" in *--version*) echo 1;; *) exit 3;; esac')
+    fake = fake_compiler(
+        tmp_path / "mute", 'case "$*" in *--version*) echo 1;; *) exit 3;; esac'
+    )
     with pytest.raises(RuntimeError, match="the compiler failed with status 3"):
         jaxc.compile(SOURCE, compiler=fake)
 
@@ -293,11 +309,23 @@ def test_generated_c_has_no_warnings(tmp_path: Path, name: str) -> None:
     source = source.replace("ROUND_TRIP(float16, _Float16)", "")
     found = compiler.find_compiler(name)
     include = f"-I{jaxc.include_dir()}"
-    text = found.run([include, "-E", "-x", "c", "-"], what="test", text=f'#line 1 "k.c"\n{source}')
+    text = found.run(
+        [include, "-E", "-x", "c", "-"], what="test", text=f'#line 1 "k.c"\n{source}'
+    )
     (descriptions,) = declare([Unit("k.c", text, source)])
     assert len(descriptions) > 40
-    strict = "-std=gnu11 -Wall -Wextra -Wpedantic -Wconversion -Werror -Wno-unknown-pragmas".split()
-    unit = write(tmp_path / "unit.i", f'{text}\n# 1 "loops.c"\n{generate.loops(descriptions)}\n')
+    strict = [
+        "-std=gnu11",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Wconversion",
+        "-Werror",
+        "-Wno-unknown-pragmas",
+    ]
+    unit = write(
+        tmp_path / "unit.i", f'{text}\n# 1 "loops.c"\n{generate.loops(descriptions)}\n'
+    )
     found.run([*strict, "-x", "cpp-output", "-fsyntax-only", str(unit)], what="loops")
     table = write(tmp_path / "table.c", generate.table("k", "0", "0", descriptions))
     found.run([*strict, include, "-fsyntax-only", str(table)], what="table")
@@ -482,15 +510,44 @@ def test_a_built_library_is_loaded_through_the_same_table(tmp_path: Path) -> Non
 
 def test_what_is_no_kernel_library_is_refused(tmp_path: Path) -> None:
     garbage = write(tmp_path / "garbage.so", "not a library")
-    with pytest.raises(OSError, match="cannot load garbage.so"):
+    with pytest.raises(OSError, match=r"cannot load garbage\.so"):
         jaxc.load(garbage)
     plain = tmp_path / "plain.so"
     source = write(tmp_path / "plain.c", "int add(int a, int b) { return a + b; }")
     subprocess.run(["gcc", "-shared", "-fPIC", str(source), "-o", str(plain)], check=True)
-    with pytest.raises(ValueError, match="is no kernel library: it exports no 'jaxc_library_table'"):
+    with pytest.raises(
+        ValueError, match="is no kernel library: it exports no 'jaxc_library_table'"
+    ):
         jaxc.load(plain)
     with pytest.raises(ValueError, match="a built library is loaded alone"):
         jaxc.load([plain, source])
+
+
+CUDA_ONLY = r"""
+#include <jaxc/library.h>
+static jaxc_abi_error *run(jaxc_abi_call_frame *frame) { return (void *)((char *)frame - (char *)frame); }
+static const jaxc_entry entries[] = {{"cuda", run}};
+static const jaxc_parameter parameters[] = {{"return", "float", JAXC_ROLE_OUTPUT, JAXC_F32, 0, -1, NULL},
+                                            {"x", "float x", JAXC_ROLE_INPUT, JAXC_F32, 0, -1, NULL}};
+static const jaxc_function f = {.struct_size = sizeof(jaxc_function), .name = "f", .prototype = "float f(float x)",
+  .file = "f.cu", .parameter_count = 2, .parameters = parameters, .entry_count = 1, .entries = entries};
+static const jaxc_function *const functions[] = {&f};
+extern const jaxc_library jaxc_library_table;
+const jaxc_library jaxc_library_table = {.struct_size = sizeof(jaxc_library), .abi_version = JAXC_LIBRARY_ABI,
+  .function_count = 1, .jaxc_version = "0", .name = "gpu", .hash = "1", .functions = functions};
+"""
+
+
+def test_a_library_without_an_entry_for_the_platform_says_which_it_has(tmp_path: Path) -> None:
+    source = write(tmp_path / "gpu.c", CUDA_ONLY)
+    library = tmp_path / "gpu.so"
+    include = f"-I{jaxc.include_dir()}"
+    subprocess.run(["gcc", include, "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    function = jaxc.load(library).f
+    text = r"f: no entry for platform 'cpu'; the library has entries for: cuda"
+    for call in (function, jax.jit(function)):
+        with pytest.raises(NotImplementedError, match=text):
+            call(1.0)
 
 
 @pytest.mark.parametrize(
@@ -509,13 +566,17 @@ def test_a_damaged_table_is_refused(tmp_path: Path, table: str, text: str) -> No
                    f"jaxc_library_table;\nconst jaxc_library jaxc_library_table = {{{table}}};\n")  # fmt: skip
     library = tmp_path / f"{abs(hash(table))}.so"
     include = f"-I{jaxc.include_dir()}"
-    subprocess.run(["gcc", include, "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    subprocess.run(
+        ["gcc", include, "-shared", "-fPIC", str(source), "-o", str(library)], check=True
+    )
     with pytest.raises(ValueError, match=text):
         jaxc.load(library)
 
 
 def test_the_library_shows_its_functions_and_its_c() -> None:
-    lib = jaxc.compile(SOURCE + "void bad(int n, const float *x, float y[n]) {}\n", name="shown")
+    lib = jaxc.compile(
+        SOURCE + "void bad(int n, const float *x, float y[n]) {}\n", name="shown"
+    )
     assert list(lib) == ["add"]
     assert "add" in lib
     assert "bad: refused, it has parameter 'x'" in repr(lib)

@@ -193,7 +193,12 @@ def test_the_comment_above_is_the_docstring() -> None:
         "// Slashes\n// too.\ndouble c(double x) { return x; }\n"
         "/* Far away. */\n\ndouble d(double x) { return x; }\n"
     )
-    assert [found[k].doc for k in "abcd"] == ["One line.", "Two\n  lines.", "Slashes\ntoo.", None]
+    assert [found[k].doc for k in "abcd"] == [
+        "One line.",
+        "Two\n  lines.",
+        "Slashes\ntoo.",
+        None,
+    ]
 
 
 def test_the_line_is_that_of_the_user_s_file() -> None:
@@ -372,4 +377,3 @@ def test_every_system_header_can_stand_before() -> None:
     assert [p.ctype for p in d.parameters] == [
         "unsigned long", "int", "_Bool", "double _Complex",
     ]  # fmt: skip
-

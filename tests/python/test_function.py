@@ -243,8 +243,25 @@ def test_overloads_choose_by_dtype(lib: jaxc.Library, x64: None) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 "
-    "complex128 bfloat16 float8_e4m3fn float8_e5m2".split(),
+    [
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        "bfloat16",
+        "float8_e4m3fn",
+        "float8_e5m2",
+    ],
 )
 def test_every_dtype_arrives_and_returns(lib: jaxc.Library, name: str, x64: None) -> None:
     x = jnp.array([0, 1, 0, 1, 1]).astype(name)
@@ -263,9 +280,13 @@ def test_python_scalars_convert_and_arrays_do_not(lib: jaxc.Library) -> None:
     assert lib.add(f32(1), 2)[0] == 3
     assert lib.add(f32(1), True)[0] == 2
     assert jax.jit(lib.add)(f32(1), 2)[0] == 3
-    with pytest.raises(TypeError, match=r"^add: argument 'a' has dtype int32, expected float32 "):
+    with pytest.raises(
+        TypeError, match=r"^add: argument 'a' has dtype int32, expected float32 "
+    ):
         lib.add(f32(1), jnp.int32(2))
-    with pytest.raises(TypeError, match=r"^add: argument 'a' is 1j, expected float32 \(C: float"):
+    with pytest.raises(
+        TypeError, match=r"^add: argument 'a' is 1j, expected float32 \(C: float"
+    ):
         lib.add(f32(1), 1j)
 
 
@@ -320,13 +341,23 @@ def test_static_strings_and_empty_ones(lib: jaxc.Library) -> None:
 @pytest.mark.parametrize(
     ("value", "error", "text"),
     [
-        (1.5, TypeError, r"status: static argument 'mode' is 1.5, expected int32 \(C: int mode\)"),
+        (
+            1.5,
+            TypeError,
+            r"status: static argument 'mode' is 1.5, expected int32 \(C: int mode\)",
+        ),
         ("a", TypeError, "static argument 'mode' is 'a', expected int32"),
         (None, TypeError, "static argument 'mode' is None, expected int32"),
-        (2**31, OverflowError, "static argument 'mode' is 2147483648, outside the range of int32"),
+        (
+            2**31,
+            OverflowError,
+            "static argument 'mode' is 2147483648, outside the range of int32",
+        ),
     ],
 )
-def test_static_values_are_checked(lib: jaxc.Library, value: Any, error: Any, text: str) -> None:
+def test_static_values_are_checked(
+    lib: jaxc.Library, value: Any, error: Any, text: str
+) -> None:
     with pytest.raises(error, match=text):
         lib.status(f32(2), value)
 
@@ -372,7 +403,9 @@ def test_wrong_arguments_are_type_errors(lib: jaxc.Library, call: Any, text: str
 
 
 def test_names_that_python_reserves(lib: jaxc.Library) -> None:
-    odd = jaxc.compile("float f(float x, float lambda, float self) { return x * lambda - self; }")
+    odd = jaxc.compile(
+        "float f(float x, float lambda, float self) { return x * lambda - self; }"
+    )
     assert odd.f(2.0, 3.0, 1.0) == 5
     assert odd.f(2.0, lambda_=3.0, self=1.0) == 5
     assert odd.f(2.0, **{"lambda": 3.0}, self=1.0) == 5
@@ -383,7 +416,7 @@ def test_numpy_scalars_are_numbers(lib: jaxc.Library) -> None:
     assert lib.add(f32(1), np.float64(2))[0] == 3
     assert lib.add(f32(1), np.sqrt(4.0))[0] == 3
     assert lib.add(f32(1), np.int64(2))[0] == 3
-    with pytest.raises(TypeError, match="argument 'a' is .*expected float32"):
+    with pytest.raises(TypeError, match=r"argument 'a' is .*expected float32"):
         lib.add(f32(1), np.complex64(2))
     with pytest.raises(OverflowError, match="outside the range of uint8"):
         lib.byte(np.int32(256))
@@ -440,7 +473,9 @@ def test_a_status_raises_with_name_and_status(lib: jaxc.Library) -> None:
 
 def test_a_status_names_the_first_bad_row(lib: jaxc.Library) -> None:
     x = jnp.array([[1.0], [-1.0], [-1.0]])
-    with pytest.raises(JaxRuntimeError, match=r"status: returned status 7 \(batch row 1 of 3\)"):
+    with pytest.raises(
+        JaxRuntimeError, match=r"status: returned status 7 \(batch row 1 of 3\)"
+    ):
         jax.block_until_ready(lib.status(x, 7))
 
 
@@ -497,5 +532,7 @@ def test_arrays_of_other_kinds(lib: jaxc.Library) -> None:
     np.testing.assert_array_equal(lib.add(Wrapped(), 1.0), [2, 3])
     np.testing.assert_array_equal(lib.add(np.asarray(f32(2)), np.float32(1)), [2, 3])
     keys = jax.random.split(jax.random.key(0), 3)
-    with pytest.raises(TypeError, match="add: argument 'x' has dtype key<fry>, expected float32"):
+    with pytest.raises(
+        TypeError, match="add: argument 'x' has dtype key<fry>, expected float32"
+    ):
         lib.add(keys, 1.0)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -78,7 +81,9 @@ def test_vmap_over_any_axes(lib: jaxc.Library, in_axes: Any, size: int, out_axes
 
 
 @pytest.mark.parametrize("jit", [False, True])
-def test_nested_vmaps_over_different_operands_are_one_call(lib: jaxc.Library, jit: bool) -> None:
+def test_nested_vmaps_over_different_operands_are_one_call(
+    lib: jaxc.Library, jit: bool
+) -> None:
     def nested(f: Any) -> Any:
         inner = jax.vmap(f, (None, 0, None))
         return jax.vmap(jax.vmap(inner, (0, None, None)), (None, None, 0))
@@ -169,7 +174,7 @@ def test_custom_derivatives_around_the_call(lib: jaxc.Library) -> None:
 
 def test_a_derivative_is_an_error_and_not_zero(lib: jaxc.Library) -> None:
     for transform in (jax.grad, jax.jacfwd):
-        with pytest.raises(NotImplementedError, match="^scale has no derivative"):
+        with pytest.raises(NotImplementedError, match=r"^scale has no derivative"):
             transform(lambda x: lib.scale(x, f32(3), 1.0).sum())(f32(3))
 
 
@@ -213,7 +218,9 @@ def test_explicit_sharding_is_refused_and_not_gathered(lib: jaxc.Library) -> Non
     mesh = jax.make_mesh((1,), ("i",), axis_types=(AxisType.Explicit,))
     with jax.set_mesh(mesh):
         x = jax.device_put(f32(2, 3), P("i", None))
-        with pytest.raises(NotImplementedError, match=r"scale: argument 'x' is sharded over .*i"):
+        with pytest.raises(
+            NotImplementedError, match=r"scale: argument 'x' is sharded over .*i"
+        ):
             lib.scale(x, f32(3), 1.0)
 
 
@@ -282,3 +289,27 @@ def test_an_unused_effect_is_not_dropped(lib: jaxc.Library) -> None:
     x = f32(3)
     jax.jit(lambda x: (lib.slow(x), x)[1])(x)
     assert lib.read_log() == 1
+
+
+def test_an_effect_in_flight_is_finished_when_the_process_exits(tmp_path: Path) -> None:
+    code = r"""
+import jaxc, jax
+import jax.numpy as jnp
+lib = jaxc.compile('''
+#include <stdio.h>
+#include <unistd.h>
+#pragma jaxc effect static(path)
+int append(const char *path, float x, float *y) {
+  usleep(300000);
+  FILE *file = fopen(path, "a");
+  if (file == 0) return 1;
+  fprintf(file, "%g\\n", x);
+  *y = x;
+  return fclose(file);
+}
+''')
+jax.jit(lambda x: (lib.append("PATH", x), lib.append("PATH", x + 1), x)[2])(jnp.float32(1))
+""".replace("PATH", str(tmp_path / "log"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "log").read_text() == "1\n2\n"

@@ -29,7 +29,7 @@ def names(node: c_ast.Node) -> list[str]:
 
 
 def text(node: c_ast.Node) -> str:
-    return c_generator.CGenerator(reduce_parentheses=True).visit(node)
+    return str(c_generator.CGenerator(reduce_parentheses=True).visit(node))
 
 
 def compile_bound(

@@ -111,9 +111,9 @@ def split(text: Text) -> list[Item]:
         elif token == ")":
             parens = max(parens - 1, 0)
         elif token == "{":
-            if braces == 0 and parens == 0 and not assigned and body_at < 0:
-                if not _AGGREGATE.search(blank_extensions(source[start:at])):
-                    body_at = at
+            at_top = braces == 0 and parens == 0 and not assigned and body_at < 0
+            if at_top and not _AGGREGATE.search(blank_extensions(source[start:at])):
+                body_at = at
             braces += 1
         elif token == "}":
             braces = max(braces - 1, 0)
@@ -129,9 +129,7 @@ def split(text: Text) -> list[Item]:
     return items
 
 
-def _append(
-    items: list[Item], text: Text, start: int, stop: int, end: int, body: bool
-) -> None:
+def _append(items: list[Item], text: Text, start: int, stop: int, end: int, body: bool) -> None:
     space = _LEADING_SPACE.match(text.text, start, stop)
     begin = space.end() if space else start
     content = text.text[begin:stop]

@@ -57,9 +57,7 @@ NAMED = {
 #: Known only to be refused by name, not as a syntax error.
 _FOREIGN = frozenset({"_Float128", "__float128", "__builtin_va_list", "__fp16", "__bf16"})
 
-FLOATING = frozenset(
-    {"float", "double", "float _Complex", "double _Complex", *NAMED.values()}
-)
+FLOATING = frozenset({"float", "double", "float _Complex", "double _Complex", *NAMED.values()})
 ELEMENTS = INTEGERS | FLOATING | {"_Bool"}
 
 
@@ -138,9 +136,7 @@ class Types:
         canonical = _CANONICAL.get(tuple(sorted(words)))
         if canonical is None:
             target = self._typedef(" ".join(words))
-            return CType(
-                (*layers, *target.layers), target.base, is_const or target.is_const
-            )
+            return CType((*layers, *target.layers), target.base, is_const or target.is_const)
         return CType(tuple(layers), canonical, is_const)
 
     def _prelude(self, identifiers: Iterable[str]) -> str:

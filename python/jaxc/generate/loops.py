@@ -102,9 +102,7 @@ def _argument(parameter: Parameter) -> str:
 
 
 def _call(description: Description) -> list[str]:
-    arguments = ", ".join(
-        _argument(p) for p in description.parameters if p.name != "return"
-    )
+    arguments = ", ".join(_argument(p) for p in description.parameters if p.name != "return")
     call = f"{description.name}({arguments});"
     if description.result is Result.VALUE:
         value = description.parameters[0]
@@ -151,7 +149,7 @@ def _elementwise(description: Description) -> list[str]:
         return []
     everything = (1 << len(operands)) - 1
     if len(operands) <= _MAX_PATTERN_OPERANDS:
-        patterns = [mask for mask in range(everything, 0, -1)]
+        patterns = list(range(everything, 0, -1))
     else:
         patterns = [everything]
     out = []
@@ -169,8 +167,7 @@ def _elementwise_loop(description: Description, moving: list[Parameter]) -> list
         if parameter.role == Role.OUTPUT:
             conditions.append(f"{step} == (long long)sizeof({parameter.ctype})")
             pointers.append(
-                f"    {parameter.ctype} *__restrict {local} = "
-                f"(void *)jaxci_p_{parameter.name};"
+                f"    {parameter.ctype} *__restrict {local} = (void *)jaxci_p_{parameter.name};"
             )
             argument = f"&{local}[jaxci_row]"
         elif parameter in moving:

@@ -124,7 +124,7 @@ def _function(d: Description) -> list[str]:
         fields.append(f"    .dim_count = {len(d.dims)},")
         fields.append(f"    .dims = k_{d.name}_dims,")
     if d.solve:
-        steps = ", ".join("{%d, %d, %d}" % step for step in d.solve)
+        steps = ", ".join(f"{{{dim}, {k}, {axis}}}" for dim, k, axis in d.solve)
         out.append(f"static const jaxc_solve_step k_{d.name}_solve[] = {{{steps}}};")
         fields.append(f"    .solve_count = {len(d.solve)},")
         fields.append(f"    .solve = k_{d.name}_solve,")
@@ -150,8 +150,10 @@ def _bounds(d: Description, bounds: list[Bound]) -> list[str]:
     first = 0
     for bound in bounds:
         count = len(bound.steps)
-        out.append(f"    {{{_string(bound.text)}, k_{d.name}_steps + {first}, {count}, "
-                   f"{-1 if bound.dim is None else bound.dim}}},")
+        out.append(
+            f"    {{{_string(bound.text)}, k_{d.name}_steps + {first}, {count}, "
+            f"{-1 if bound.dim is None else bound.dim}}},"
+        )
         first += count
     return [*out, "};"]
 

@@ -1,0 +1,304 @@
+"""One C declaration to one description: what each parameter and the result are."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from pycparser import c_ast
+
+from jaxc.declare import bounds, pragmas
+from jaxc.declare.errors import DeclarationError
+from jaxc.declare.items import Item
+from jaxc.declare.types import ELEMENTS, FLOATING, INTEGERS, CType, Types, UnknownTypeError
+from jaxc.description import (
+    MAX_DIMS,
+    MAX_PARAMETERS,
+    OPERANDS,
+    RESULTS,
+    STRING,
+    Bound,
+    Description,
+    Dim,
+    Parameter,
+    Result,
+    Role,
+)
+
+
+class RefusedError(Exception):
+    """Why a function cannot be called from JAX."""
+
+
+@dataclasses.dataclass
+class Candidate:
+    """One declaration of a function in one of the user's files."""
+
+    name: str
+    unit: int
+    item: Item
+    directives: pragmas.Directives
+    types: Types
+    node: c_ast.Decl | None = None
+    problem: str | None = None  # why it could not be parsed
+
+
+OLD_STYLE = (
+    "is an old-style definition without a prototype; declare it with one, "
+    "'double {0}(double x);', or write its parameters with their types"
+)
+
+
+def parameters_of(function: c_ast.FuncDecl) -> list[c_ast.Node]:
+    parameters = list(function.args.params) if function.args is not None else []
+    if len(parameters) == 1 and isinstance(parameters[0], c_ast.Typename):
+        inner = parameters[0].type
+        if isinstance(inner, c_ast.TypeDecl) and inner.type.names == ["void"]:
+            return []
+    return parameters
+
+
+class Reader:
+    """Reads one declaration."""
+
+    def __init__(self, candidate: Candidate, directives: pragmas.Directives):
+        self.candidate = candidate
+        self.directives = directives
+        self.types = candidate.types
+        self.enumerators: dict[str, int] = {}
+
+    def read(self) -> Description:
+        candidate = self.candidate
+        if candidate.problem is not None:
+            raise RefusedError(candidate.problem)
+        assert candidate.node is not None
+        specifiers = candidate.node.funcspec or []
+        if "inline" in specifiers and "extern" not in (candidate.node.storage or []):
+            raise RefusedError(
+                "is 'inline' without 'static' or 'extern', which C gives no definition "
+                "to call; drop 'inline' (the compiler inlines it anyway)"
+            )
+        self.function: c_ast.FuncDecl = candidate.node.type
+        if self.function.args is None:
+            raise RefusedError("has no prototype: write (void) for no parameters")
+        self._read_names()
+        self._check_pragma_names()
+        self._find_dims()
+        parameters = [self._parameter(k) for k in range(len(self.nodes))]
+        result, parameters = self._result(parameters)
+        if len(parameters) > MAX_PARAMETERS:
+            raise RefusedError(f"has more than {MAX_PARAMETERS} parameters")
+        return self._finish(result, parameters)
+
+    def _read_names(self) -> None:
+        self.nodes = parameters_of(self.function)
+        self.names: list[str] = []
+        self.ctypes: list[CType] = []
+        for position, node in enumerate(self.nodes):
+            if isinstance(node, c_ast.EllipsisParam):
+                raise RefusedError("takes a variable number of arguments")
+            if isinstance(node, c_ast.ID):
+                raise RefusedError(OLD_STYLE.format(self.candidate.name))
+            self.names.append(node.name or f"arg{position}")
+            try:
+                self.ctypes.append(self.types.resolve(node.type))
+            except UnknownTypeError as error:
+                raise RefusedError(
+                    f"has parameter '{self.names[-1]}' of unknown type '{error}'"
+                ) from None
+
+    def _check_pragma_names(self) -> None:
+        for directive, names in self.directives.roles.items():
+            for name, pragma in names.items():
+                if name not in self.names:
+                    raise DeclarationError(
+                        pragma.file,
+                        pragma.line,
+                        f"'#pragma jaxc {directive}({name})': '{self.candidate.name}' has no "
+                        f"parameter '{name}'; it has {', '.join(self.names) or 'none'}",
+                    )
+                others = [
+                    other
+                    for other in ("static", "inout", "scratch")
+                    if other != directive and self.directives.has(other, name)
+                ]
+                if directive != "scalar" and others:
+                    raise DeclarationError(
+                        pragma.file,
+                        pragma.line,
+                        f"parameter '{name}' of '{self.candidate.name}' cannot be both "
+                        f"{directive} and {others[0]}",
+                    )
+
+    def _find_dims(self) -> None:
+        """Integer parameters that stand in a bound are dimensions."""
+        in_bounds: set[str] = set()
+        for ctype in self.ctypes:
+            for layer in ctype.layers:
+                if isinstance(layer, c_ast.Node):
+                    in_bounds.update(bounds.names(layer))
+        self.dims: dict[str, int] = {}
+        for name, ctype in zip(self.names, self.ctypes, strict=True):
+            if name in in_bounds and not ctype.layers and ctype.base in INTEGERS:
+                self.dims[name] = len(self.dims)
+        if len(self.dims) > MAX_DIMS:
+            raise RefusedError(f"has more than {MAX_DIMS} dimensions")
+        self.all_integers_are_dims = all(
+            name in self.dims
+            for name, ctype in zip(self.names, self.ctypes, strict=True)
+            if not ctype.layers and ctype.base in INTEGERS
+        )
+
+    def _parameter(self, position: int) -> Parameter:
+        name, ctype = self.names[position], self.ctypes[position]
+        node = self.nodes[position]
+        declaration = " ".join(bounds.text(node).split())
+        if node.name is None:
+            declaration = f"{declaration} {name}"
+        has = self.directives.has
+        if has("static", name):
+            return self._static(name, declaration, ctype)
+        if name in self.dims:
+            return Parameter(name, declaration, Role.DIM, 0, 0, (), self.dims[name], ctype.base)
+        if ctype.base not in ELEMENTS or "()" in ctype.layers:
+            raise RefusedError(self._unsupported(name, declaration, ctype))
+        core = self._core(name, declaration, ctype)
+        if not ctype.layers:
+            for directive in ("inout", "scratch", "scalar"):
+                if has(directive, name):
+                    raise RefusedError(
+                        f"has parameter '{name}' ({declaration}) that is passed by value "
+                        f"and cannot be {directive}"
+                    )
+            role = Role.INPUT
+        elif has("scratch", name) or has("inout", name):
+            role = Role.SCRATCH if has("scratch", name) else Role.INOUT
+            if ctype.is_const:
+                raise RefusedError(
+                    f"has parameter '{name}' ({declaration}) that is const and cannot be "
+                    f"{role.name.lower()}"
+                )
+        else:
+            role = Role.INPUT if ctype.is_const else Role.OUTPUT
+        return Parameter(name, declaration, role, 0, len(core), core, -1, ctype.base)
+
+    def _unsupported(self, name: str, declaration: str, ctype: CType) -> str:
+        kind = "a function pointer" if "()" in ctype.layers else f"type '{ctype.base}'"
+        return (
+            f"has parameter '{name}' ({declaration}) of {kind}, which no JAX array holds; "
+            "write a C function around it with numbers and arrays"
+        )
+
+    def _core(self, name: str, declaration: str, ctype: CType) -> tuple[Bound, ...]:
+        """Core dims of a parameter; () when it is one value."""
+        if not ctype.layers:
+            return ()
+        layers = ctype.layers
+        if "*" in layers or layers[0] is None:
+            if layers != ("*",) and layers != (None,):
+                raise RefusedError(
+                    f"has parameter '{name}' ({declaration}) with a pointer or an empty "
+                    f"bound inside; write all its bounds: {ctype.base} {name}[n][k]"
+                )
+            if self.directives.has("scalar", name) or self._is_plain_output(ctype):
+                return ()
+            element = re.sub(r"\s*[*\[].*", "", declaration)
+            element = element if "*" in declaration else element.rpartition(" ")[0]
+            value = re.sub(r"\bconst\s+", "", element)
+            raise RefusedError(
+                f"has parameter '{name}' ({declaration}) without a bound: write "
+                f"'{element} {name}[n]' for an array of n, '{value} {name}' for a value, or "
+                f"'#pragma jaxc scalar({name})' for a pointer to one value"
+            )
+        if self.directives.has("scalar", name):
+            raise RefusedError(
+                f"has parameter '{name}' ({declaration}) that has a bound and cannot be scalar"
+            )
+        out = []
+        for layer in layers:
+            assert isinstance(layer, c_ast.Node)
+            try:
+                bound = bounds.compile_bound(
+                    layer, self.dims, self.types.enumerator, self.enumerators
+                )
+                if bound.constant is not None and bound.constant < 0:
+                    raise bounds.BoundError(f"bound '{bound.text}' is negative")
+            except (bounds.BoundError, ZeroDivisionError) as error:
+                raise RefusedError(f"has parameter '{name}' ({declaration}): {error}") from None
+            out.append(bound)
+        return tuple(out)
+
+    def _is_plain_output(self, ctype: CType) -> bool:
+        """A pointer to one result: nothing in the prototype could be its length."""
+        return ctype.layers == ("*",) and not ctype.is_const and self.all_integers_are_dims
+
+    def _static(self, name: str, declaration: str, ctype: CType) -> Parameter:
+        if name in self.dims:
+            return Parameter(name, declaration, Role.DIM, 0, 0, (), self.dims[name], ctype.base)
+        if ctype.layers == ("*",) and ctype.base == "char" and ctype.is_const:
+            return Parameter(name, declaration, Role.STATIC, STRING, 0, (), -1, "char")
+        if ctype.layers or ctype.base not in ELEMENTS or ctype.base in (
+            "_Float16", "jaxc_bf16", "jaxc_f8e4m3fn", "jaxc_f8e5m2",
+        ):  # fmt: skip
+            raise RefusedError(
+                f"has static parameter '{name}' ({declaration}); static can be a number "
+                "by value of 32 bits or more, a small integer, or a 'const char *'; an "
+                "array is passed as an input"
+            )
+        return Parameter(name, declaration, Role.STATIC, 0, 0, (), -1, ctype.base)
+
+    def _result(self, parameters: list[Parameter]) -> tuple[Result, list[Parameter]]:
+        """What the returned value is; adds it to the parameters when it is an output."""
+        try:
+            ctype = self.types.resolve(self.function.type)
+        except UnknownTypeError as error:
+            raise RefusedError(f"returns the unknown type '{error}'") from None
+        has_outputs = any(p.role in RESULTS for p in parameters)
+        text = ctype.base + " *" * len(ctype.layers)
+        if ctype.layers == () and ctype.base == "void":
+            if not has_outputs and not self.directives.effect:
+                raise RefusedError(
+                    "has no output: no array that is not const, no pointer and no returned "
+                    "value; '#pragma jaxc effect' allows a function called for its effect"
+                )
+            return Result.NOTHING, parameters
+        if ctype.layers == ("*",) and ctype.base == "char" and ctype.is_const and has_outputs:
+            return Result.TEXT, parameters
+        if ctype.layers or ctype.base not in ELEMENTS:
+            raise RefusedError(f"returns '{text}', which no JAX array holds")
+        if has_outputs and ctype.base == "int":
+            return Result.STATUS, parameters
+        if has_outputs and ctype.base not in FLOATING:
+            raise RefusedError(
+                f"returns '{text}' beside output parameters; there 'int' is a status, "
+                "'const char *' an error's text, and a floating type one more output"
+            )
+        value = Parameter("return", ctype.base, Role.OUTPUT, 0, 0, (), -1, ctype.base)
+        return Result.VALUE, [value, *parameters]
+
+    def _finish(self, result: Result, parameters: list[Parameter]) -> Description:
+        operands = [(k, p) for k, p in enumerate(parameters) if p.role in OPERANDS]
+        given = {self.dims[n] for n in self.dims if self.directives.has("static", n)}
+        steps, given = bounds.solve(operands, len(self.dims), given)
+        ctypes = dict(zip(self.names, self.ctypes, strict=True))
+        node = self.candidate.node
+        assert node is not None
+        generated = " ".join(bounds.text(node).split())
+        prototype = re.sub(r"^extern ", "", generated)
+        return Description(
+            name=self.candidate.name,
+            prototype=prototype,
+            file=self.candidate.item.file,
+            line=self.candidate.item.line,
+            overload=self.directives.overload,
+            serial=self.directives.serial,
+            effect=self.directives.effect,
+            parameters=tuple(parameters),
+            dims=tuple(
+                Dim(name, 0, 0, number in given, ctypes[name].base)
+                for name, number in self.dims.items()
+            ),
+            solve=steps,
+            result=result,
+            checks=tuple(self.enumerators.items()),
+        )

@@ -1,0 +1,50 @@
+"""The code in README runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def test_the_readme_s_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (kernel,) = blocks("c")
+    (tmp_path / "rms_norm.c").write_text(kernel)
+    names = {"x": jnp.arange(12.0).reshape(3, 4), "epsilons": jnp.array([1e-5, 1.0])}
+    programs = blocks("python")
+    assert len(programs) == 2
+    for program in programs:
+        exec(compile(program, "README.md", "exec"), names)
+    assert names["y"].shape == (3, 4)
+    assert names["ys"].shape == (2, 3, 4)
+
+
+def test_the_readme_s_table_is_measured() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert re.search(r"\d cores.*Python 3\.\d+.*JAX 0\.\d+", text), "no machine line"
+
+
+def test_every_example_file_named_in_the_readme_is_there() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(list((ROOT / "examples").glob("*.c"))) == 13
+    assert "Thirteen kinds" in text
+    for path in re.findall(r"`((?:include|python|src|examples|tests|bench)/[\w/.]*)`", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_versions_agree() -> None:
+    import jaxc
+
+    assert f"## {jaxc.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert jax.__version__
