@@ -392,11 +392,11 @@ double lev_jaro_winkler_ratio(size_t len1, const lev_byte string1[len1],
                               size_t len2, const lev_byte string2[len2],
                               double pfweight);
 """)
-    # Without Python.h its functions are not static, and some, which nothing here reaches,
-    # call what is not there.
+    # Without Python.h its functions are not static, but its overflow-checking allocator is
+    # missing; calloc checks as well. Functions that nothing here reaches lack more.
     lib = jaxc.load(
         [root / "Levenshtein/_levenshtein.c", declarations],
-        define={"NO_PYTHON": None},
+        define={"NO_PYTHON": None, "safe_malloc": "calloc"},
         flags=["-Wno-error=implicit-function-declaration"],
     )
     assert lib.lev_edit_distance.signature == "(len1),(len2),()->()"

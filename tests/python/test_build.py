@@ -542,7 +542,9 @@ def test_a_library_without_an_entry_for_the_platform_says_which_it_has(tmp_path:
     source = write(tmp_path / "gpu.c", CUDA_ONLY)
     library = tmp_path / "gpu.so"
     include = f"-I{jaxc.include_dir()}"
-    subprocess.run(["gcc", include, "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    subprocess.run(
+        ["gcc", include, "-shared", "-fPIC", str(source), "-o", str(library)], check=True
+    )
     function = jaxc.load(library).f
     text = r"f: no entry for platform 'cpu'; the library has entries for: cuda"
     for call in (function, jax.jit(function)):

@@ -310,6 +310,8 @@ int append(const char *path, float x, float *y) {
 ''')
 jax.jit(lambda x: (lib.append("PATH", x), lib.append("PATH", x + 1), x)[2])(jnp.float32(1))
 """.replace("PATH", str(tmp_path / "log"))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "log").read_text() == "1\n2\n"
