@@ -50,7 +50,6 @@ typedef struct {
   char *data[JAXCI_MAX_SLOTS];
   jaxc_view views[JAXCI_MAX_SLOTS];    /* rank 0 where a slot has no array */
   int32_t core_rank[JAXCI_MAX_SLOTS];
-  size_t row_bytes[JAXCI_MAX_SLOTS];   /* of the core dimensions; 0 without an array */
   int32_t source[JAXC_MAX_PARAMETERS]; /* slot of an inout's operand, else -1 */
   jaxci_value statics[JAXC_MAX_PARAMETERS];
 } jaxci_batch;
@@ -119,7 +118,7 @@ static inline jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
                                             jaxc_message *message) {
   jaxc_view *view = &batch->views[slot];
   const int64_t *sizes;
-  int64_t elements = 1, own;
+  int64_t own;
   JAXC_TRY(jaxc_call_operand(list, index, kind, parameter->name, parameter->dtype,
                              parameter->rank, view, message));
   own = view->rank - parameter->rank;
@@ -127,7 +126,6 @@ static inline jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
   sizes = view->dims + own;
   for (int32_t axis = 0; axis < parameter->rank; axis++) {
     const jaxc_bound *bound = &parameter->bounds[axis];
-    elements *= sizes[axis]; /* cannot overflow: call.h has multiplied all sizes */
     if (bound->dim < 0) {
       batch->is_computed = 1;
     } else if (batch->dims[bound->dim] == JAXCI_UNKNOWN) {
@@ -140,7 +138,6 @@ static inline jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
     }
   }
   batch->core_rank[slot] = parameter->rank;
-  batch->row_bytes[slot] = (size_t)elements * jaxc_dtype_size(parameter->dtype);
   /* Empty arrays may come without data: arithmetic on NULL is undefined in C, so the
    * kernel gets some other place that it has no right to touch. */
   batch->data[slot] = view->data != NULL ? view->data : (char *)batch->statics;
@@ -211,7 +208,6 @@ static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
         break;
     }
     batch->views[k].rank = batch->core_rank[k] = 0; /* no array: shared by all rows */
-    batch->row_bytes[k] = 0;
   }
   return JAXC_OK;
 }
@@ -221,6 +217,15 @@ static inline int64_t jaxci_core_size(const jaxci_batch *batch, int32_t slot,
                                       int32_t axis) {
   const jaxc_view *view = &batch->views[slot];
   return view->dims[view->rank - batch->core_rank[slot] + axis];
+}
+
+/* Bytes of the core dimensions of the array in a slot; 0 where there is none. */
+static long long jaxci_row_bytes(const jaxci_batch *batch, int32_t slot, int32_t dtype) {
+  long long bytes = (long long)jaxc_dtype_size(dtype);
+  for (int32_t axis = 0; axis < batch->core_rank[slot]; axis++) {
+    bytes *= jaxci_core_size(batch, slot, axis); /* call.h has multiplied all sizes */
+  }
+  return bytes;
 }
 
 /* Finds one dimension from the size of an axis, by a bound a * dim + b. */
@@ -332,13 +337,18 @@ static inline int jaxci_slot_is_result(const jaxci_batch *batch, int32_t slot) {
 static jaxc_status jaxci_batch_axes(jaxci_batch *batch, jaxci_axes *axes,
                                     jaxc_message *message) {
   long long running[JAXCI_MAX_SLOTS]; /* bytes of what lies inside the current axis */
+  long long row_bytes[JAXCI_MAX_SLOTS];
   long long strides[JAXCI_MAX_SLOTS];
   const int64_t leading = batch->leading;
   axes->count = 0;
   batch->rows = 1;
-  for (int32_t slot = 0; slot < batch->slot_count; slot++) {
-    running[slot] = (long long)batch->row_bytes[slot];
+  for (int32_t k = 0; k < batch->function->parameter_count; k++) {
+    const jaxc_parameter *parameter = &batch->function->parameters[k];
+    const int is_array = parameter->role <= JAXC_ROLE_INOUT;
+    row_bytes[k] = is_array ? jaxci_row_bytes(batch, k, parameter->dtype) : 0;
+    if (batch->source[k] >= 0) row_bytes[batch->source[k]] = row_bytes[k];
   }
+  memcpy(running, row_bytes, (size_t)batch->slot_count * sizeof *running);
   if (leading > JAXC_MAX_AXES) {
     return JAXC_FAIL(message, JAXC_UNIMPLEMENTED,
                      "called with %lld leading axes, at most %d are supported",
@@ -370,8 +380,7 @@ static jaxc_status jaxci_batch_axes(jaxci_batch *batch, jaxci_axes *axes,
     if (!jaxci_slot_is_result(batch, slot)) continue;
     /* running is now the result's bytes: it has every row exactly once, or none fits */
     if (batch->views[slot].rank - batch->core_rank[slot] != leading ||
-        (batch->rows != 0 && running[slot] / batch->rows !=
-                                 (long long)batch->row_bytes[slot])) {
+        (batch->rows != 0 && running[slot] / batch->rows != row_bytes[slot])) {
       return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                        "result '%s' lacks a leading axis of the arguments",
                        batch->function->parameters[slot].name);
@@ -464,12 +473,12 @@ static void jaxci_batch_copy_inouts(const jaxci_batch *batch, const long long *s
                                     long long count) {
   for (int32_t k = 0; k < batch->function->parameter_count; k++) {
     const int32_t from = batch->source[k];
-    if (from < 0 || batch->data[from] == batch->data[k] || batch->row_bytes[k] == 0) {
-      continue;
-    }
-    for (long long row = 0; row < count; row++) {
+    long long bytes;
+    if (from < 0 || batch->data[from] == batch->data[k]) continue;
+    bytes = jaxci_row_bytes(batch, k, batch->function->parameters[k].dtype);
+    for (long long row = 0; bytes != 0 && row < count; row++) {
       memcpy(batch->data[k] + row * strides[k], batch->data[from] + row * strides[from],
-             batch->row_bytes[k]);
+             (size_t)bytes);
     }
   }
 }

@@ -392,12 +392,14 @@ double lev_jaro_winkler_ratio(size_t len1, const lev_byte string1[len1],
                               size_t len2, const lev_byte string2[len2],
                               double pfweight);
 """)
-    # Without Python.h its functions are not static, but its overflow-checking allocator is
-    # missing; calloc checks as well. Functions that nothing here reaches lack more.
+    # Without Python.h its functions are not static, and two that they call are missing.
     lib = jaxc.load(
         [root / "Levenshtein/_levenshtein.c", declarations],
-        define={"NO_PYTHON": None, "safe_malloc": "calloc"},
-        flags=["-Wno-error=implicit-function-declaration"],
+        define={
+            "NO_PYTHON": None,
+            "safe_malloc(n, size)": "calloc(n, size)",
+            "safe_malloc_3(m, n, size)": "calloc((m) * (n), size)",
+        },
     )
     assert lib.lev_edit_distance.signature == "(len1),(len2),()->()"
     distance = lib.lev_edit_distance(letters("kitten")[0], letters("sitting")[0], 0)
