@@ -98,7 +98,13 @@ typedef struct {
   int32_t rank;            /* number of core dimensions */
   int32_t dim;             /* JAXC_ROLE_DIM: its number; else -1 */
   const jaxc_bound *bounds; /* rank of them */
+  uint32_t flags;           /* JAXC_PARAMETER_* */
 } jaxc_parameter;
+
+enum {
+  JAXC_PARAMETER_NONDIFFERENTIABLE = 1, /* a derivative by it is an error */
+  JAXC_PARAMETER_LINEAR = 2             /* the function is linear in all such inputs */
+};
 
 typedef struct {
   const char *name;

@@ -152,6 +152,13 @@ class Parameter:
     bounds: tuple[Bound, ...]
     dim: int = -1
     ctype: str = ""
+    nondifferentiable: bool = False
+    linear: bool = False
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether its type has tangents: floating and complex types."""
+        return self.dtype > 0 and self.numpy_dtype.kind in "fcV"
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:

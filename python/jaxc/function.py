@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxc import compat
+from jaxc.derivative import Rules
 from jaxc.description import OPERANDS, RESULTS, STRING, Description, Parameter, Role
 from jaxc.primitive import Statics, call_p
 
@@ -52,6 +53,8 @@ class Function:
             part for part in (description.doc, f"C: {description.prototype}") if part
         )
         self.__signature__ = _python_signature(description)
+        #: Derivative kernels; the library links them once all its functions are there.
+        self.rules = Rules()
         self._identity = (library_path, description.name)
         self._recipe = recipe
         self._operands = description.with_role(*OPERANDS)

@@ -12,10 +12,12 @@ from typing import Any
 
 from jaxc import _jaxc, compat  # type: ignore[attr-defined]
 from jaxc.build import Options, Source, build, read_sources
+from jaxc.derivative import link
 from jaxc.description import Bound, Description, Dim, Parameter, Role
 from jaxc.function import Function, OverloadedFunction
 
 _SERIAL, _EFFECT = 1, 2
+_NONDIFFERENTIABLE, _LINEAR = 1, 2
 _BUILT_SUFFIXES = (".so", ".dylib", ".dll")
 
 StrPath = str | os.PathLike[str]
@@ -53,6 +55,9 @@ class Library:
             self._functions[description.name] = function
             if description.overload is not None:
                 overloads.setdefault(description.overload, []).append(function)
+        plain = {n: f for n, f in self._functions.items() if isinstance(f, Function)}
+        for function in plain.values():
+            function.rules = link(function, plain)
         for overload, members in overloads.items():
             if overload in self._functions:
                 raise ValueError(
@@ -62,7 +67,7 @@ class Library:
             self._functions[overload] = OverloadedFunction(overload, members)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         if name == "source":
             files = [*sorted(self.path.parent.glob("loops*.c")), self.path.parent / "table.c"]
@@ -87,7 +92,7 @@ class Library:
             )
         names = sorted(self._functions)
         close = difflib.get_close_matches(name, names, 1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
+        hint = f"; did you mean '{close[0]}'?" if close else "."
         return (
             f"library '{self._name}' has no function '{name}'{hint} It has: "
             f"{', '.join(names) or 'none'}. Functions that are static or come from an "
@@ -149,8 +154,10 @@ def _description(record: tuple[Any, ...]) -> tuple[Description, tuple[Any, ...]]
         effect=bool(flags & _EFFECT),
         parameters=tuple(
             Parameter(name, declaration, Role(role), dtype, len(bounds),
-                      tuple(Bound(text, steps) for text, steps in bounds), dim)
-            for name, declaration, role, dtype, bounds, dim in parameters
+                      tuple(Bound(text, steps) for text, steps in bounds), dim,
+                      nondifferentiable=bool(marks & _NONDIFFERENTIABLE),
+                      linear=bool(marks & _LINEAR))
+            for name, declaration, role, dtype, bounds, dim, marks in parameters
         ),
         dims=tuple(
             Dim(name, minimum, maximum, bool(static)) for name, minimum, maximum, static in dims

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import batching, mlir
 
 from jaxc import compat, shapes
 from jaxc.description import OPERANDS, RESULTS, STRING, Role
@@ -117,15 +117,15 @@ for _platform in ("cpu", "cuda", "rocm", "tpu"):
     mlir.register_lowering(call_p, _lower_for(_platform), platform=_platform)
 
 
-def _batch(
-    args: Sequence[Any], dims: Sequence[int | None], *, function: Function, statics: Statics
-) -> tuple[Sequence[Any], Sequence[int | None]]:
-    """Moves the mapped axis to the front of all leading axes; nothing is materialised.
+def mapped_to_front(
+    args: Sequence[Any], dims: Sequence[int | None], cores: Sequence[int]
+) -> list[Any]:
+    """Operands with their mapped axis in front of the leading axes of all of them.
 
-    The handler aligns leading axes at the right, so an operand that has fewer of them than
-    another gets axes of size 1 behind its mapped one. Operands that are not mapped stay.
+    Args:
+      dims: the mapped axis of each, or None.
+      cores: number of core axes of each.
     """
-    cores = [p.rank for p in function.description.with_role(*OPERANDS)]
     leading = [
         np.ndim(arg) - core - (dim is not None)
         for arg, core, dim in zip(args, cores, dims, strict=True)
@@ -138,20 +138,22 @@ def _batch(
             continue
         front = arg if dim == 0 else jnp.moveaxis(arg, dim, 0)
         moved.append(lax.expand_dims(front, range(1, 1 + most - own)))
+    return moved
+
+
+def _batch(
+    args: Sequence[Any], dims: Sequence[int | None], *, function: Function, statics: Statics
+) -> tuple[Sequence[Any], Sequence[int | None]]:
+    """Moves the mapped axis to the front of all leading axes; nothing is materialised.
+
+    The handler aligns leading axes at the right, so an operand that has fewer of them than
+    another gets axes of size 1 behind its mapped one. Operands that are not mapped stay.
+    """
+    cores = [p.rank for p in function.description.with_role(*OPERANDS)]
+    moved = mapped_to_front(args, dims, cores)
     results = call_p.bind(*moved, function=function, statics=statics)
     is_mapped = any(dim is not None for dim in dims)
     return results, [0 if is_mapped else None] * len(results)
 
 
 batching.primitive_batchers[call_p] = _batch
-
-
-def _jvp(primals: Any, tangents: Any, *, function: Function, statics: Statics) -> Any:
-    del primals, tangents, statics
-    raise NotImplementedError(
-        f"{function.__name__} has no derivative: this version of jaxc differentiates no C "
-        "function; wrap it in jax.custom_jvp or jax.custom_vjp"
-    )
-
-
-ad.primitive_jvps[call_p] = _jvp

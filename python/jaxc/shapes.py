@@ -33,6 +33,21 @@ def infer(
     return [(*leading, *call.core_sizes(p)) for p in description.with_role(*RESULTS)]
 
 
+def dimensions(
+    description: Description, operands: Sequence[Shape], statics: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Every dimension of a call by name. Arguments as for ``infer``, which has checked them."""
+    call = _Call(description, operands, statics)
+    call.solve()
+    return {dim.name: size for dim, size in zip(description.dims, call.dims, strict=True)}
+
+
+def core(description: Description, parameter: Parameter, dims: Mapping[str, Any]) -> Shape:
+    """Core shape of a parameter for these dimensions."""
+    sizes = [dims[dim.name] for dim in description.dims]
+    return tuple(bound.value(sizes) for bound in parameter.bounds)
+
+
 class _Call:
     def __init__(
         self, description: Description, operands: Sequence[Shape], statics: Mapping[str, Any]

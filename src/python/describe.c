@@ -4,7 +4,7 @@
  *   function:  (name, overload, prototype, doc, file, line, flags, refusal,
  *               (parameter, ...), (dim, ...), ((dim, parameter, axis), ...),
  *               ((platform, capsule), ...))
- *   parameter: (name, declaration, role, dtype, (bound, ...), dim)
+ *   parameter: (name, declaration, role, dtype, (bound, ...), dim, flags)
  *   bound:     (text, ((code, argument), ...))
  *   dim:       (name, minimum, maximum, is_static)
  *
@@ -62,9 +62,10 @@ static PyObject *make_bound(const void *items, Py_ssize_t index) {
 
 static PyObject *make_parameter(const void *items, Py_ssize_t index) {
   const jaxc_parameter *p = (const jaxc_parameter *)items + index;
-  return Py_BuildValue("(NNiiNi)", make_text(p->name), make_text(p->declaration),
+  return Py_BuildValue("(NNiiNiI)", make_text(p->name), make_text(p->declaration),
                        (int)p->role, (int)p->dtype,
-                       make_tuple(p->bounds, p->rank, make_bound), (int)p->dim);
+                       make_tuple(p->bounds, p->rank, make_bound), (int)p->dim,
+                       (unsigned int)p->flags);
 }
 
 static PyObject *make_dim(const void *items, Py_ssize_t index) {

@@ -51,15 +51,16 @@ def sdist(name: str, version: str, sha256: str) -> Path:
     )
 
 
-def debian(name: str, version: str, inner: str) -> Path:
+def debian(name: str, version: str, inner: str, keep: Sequence[str]) -> Path:
     """The folder in an archive in a package of Debian, whose signature apt checks.
 
     Args:
       inner: the archive, as a pattern.
+      keep: the folders in it that are wanted, from its top.
     """
     return _cached(
         f"{name}-{version.replace('+', '-')}",
-        lambda folder: _download_debian(name, version, inner, folder),
+        lambda folder: _download_debian(name, version, inner, keep, folder),
     )
 
 
@@ -100,7 +101,7 @@ def _download_sdist(name: str, version: str, sha256: str, folder: Path) -> None:
     message = _run(command, {"PYTHONPATH": str(folder / "backend")}, folder)
     if message is not None:
         if "from versions: none" in message or "No module named pip" in message:
-            _unreachable.append(_last_line(message))
+            _unreachable.append(f"pip found nothing for {what} either")
         pytest.skip(f"cannot fetch {what}: {_last_line(message)}")
     (archive,) = (folder / "download").iterdir()
     found = hashlib.sha256(archive.read_bytes()).hexdigest()
@@ -109,7 +110,9 @@ def _download_sdist(name: str, version: str, sha256: str, folder: Path) -> None:
     _unpack(archive, folder / "content")
 
 
-def _download_debian(name: str, version: str, inner: str, folder: Path) -> None:
+def _download_debian(
+    name: str, version: str, inner: str, keep: Sequence[str], folder: Path
+) -> None:
     what = f"{name}={version}"
     if shutil.which("apt-get") is None:
         pytest.skip(f"cannot fetch {what}: no apt-get here")
@@ -119,12 +122,14 @@ def _download_debian(name: str, version: str, inner: str, folder: Path) -> None:
     (package,) = folder.glob("*.deb")
     subprocess.run(["dpkg-deb", "--extract", package, folder / "package"], check=True)
     (archive,) = (folder / "package").rglob(inner)
-    _unpack(archive, folder / "content")
+    _unpack(archive, folder / "content", keep)
 
 
-def _unpack(archive: Path, folder: Path) -> None:
+def _unpack(archive: Path, folder: Path, keep: Sequence[str] = ("",)) -> None:
+    """Unpacks what lies in one folder in the archive, or those parts of it."""
     with tarfile.open(archive) as file:
-        file.extractall(folder, filter="data")
+        members = [m for m in file if m.name.partition("/")[2].startswith(tuple(keep))]
+        file.extractall(folder, members, filter="data")
 
 
 def _run(command: Sequence[str], env: Mapping[str, str], folder: Path) -> str | None:

@@ -62,7 +62,7 @@ def test_arrays_scalars_and_dimensions_get_their_roles() -> None:
         ("double f(double x)", "()->()"),
         ("double f(double x, double y)", "(),()->()"),
         ("float f(int n, const float x[n], const float y[n])", "(n),(n)->()"),
-        ("void f(double x, double *s, double *c)", "()->(),()"),
+        ("void f(const double x[2], double *s, double *c)", "(2)->(),()"),
         ("void f(int n, const float x[restrict n], float *restrict mean)", "(n)->()"),
         ("void f(int n, const float x[static n], float y[const n])", "(n)->(n)"),
         ("int f(int n, const float x[n], float y[n])", "(n)->(n)"),
@@ -216,6 +216,8 @@ def test_the_line_is_that_of_the_user_s_file() -> None:
          "has parameter 'x' (const float *x) without a bound: write 'const float x[n]' for an "
          "array of n, 'float x' for a value, or '#pragma jaxc scalar(x)' for a pointer to one "
          "value"),
+        ("void f(double x, double *s) {}", "'#pragma jaxc scalar(s)' for a pointer to one value"),
+        ("void f(const double x[3], char *s) {}", "without a bound"),
         ("void f(int n, int k, const float x[n], float *r) {}",
          "has parameter 'r' (float *r) without a bound"),
         ("void f(const float x[], float y[3]) {}", "without a bound"),
@@ -276,6 +278,56 @@ def test_a_redeclaration_in_another_file_serves() -> None:
     first, second = declare(units)
     assert first == []
     assert second[0].signature == "(n)->(n)"
+
+
+def test_a_redeclaration_serves_whichever_file_comes_first() -> None:
+    units = [
+        unit("decl.h", "void f(const double R[3][3], double q[3]);"),
+        unit("lib.c", "void f(double R[3][3], double q[3]) { }"),
+    ]
+    first, second = declare(units)
+    assert first[0].signature == "(3,3)->(3)"
+    assert second == []
+
+
+def test_a_redeclaration_that_fails_is_the_one_that_is_quoted() -> None:
+    units = [
+        unit("lib.c", "void f(int n, const double *x, double *y) { }"),
+        unit("decl.h", "\nvoid f(int n, const double x[n << 1], double y[n]);"),
+    ]
+    _, (description,) = declare(units)
+    assert "bound 'n << 1'" in (description.refusal or "")
+    assert (description.file, description.line) == ("decl.h", 2)
+
+
+def test_static_is_a_matter_of_one_file() -> None:
+    units = [
+        unit("a.c", "__attribute__((unused)) static double h(double x) { return x; }"),
+        unit("b.c", "double h(double x) { return x; }"),
+    ]
+    first, second = declare(units)
+    assert first == []
+    assert second[0].name == "h"
+    forward = unit("c.c", "static double h(double); double h(double x) { return x; }")
+    assert declare([forward]) == [[]]
+
+
+def test_odd_declarators_are_found() -> None:
+    found = describe("double (f)(double x) { return x; }\ng() { return 1; }")
+    assert found["f"].signature == "()->()"
+    assert "cannot read" in (found["g"].refusal or "")
+
+
+def test_an_old_style_definition_may_be_declared_again_unless_types_are_promoted() -> None:
+    units = [
+        unit(
+            "lib.c", "double f(x) double x; { return x; }\ndouble g(x) float x; { return x; }"
+        ),
+        unit("decl.h", "double f(double x); double g(float x);"),
+    ]
+    _, (f, g) = declare(units)
+    assert f.signature == "()->()"
+    assert "argument of type float arrives as another type" in (g.refusal or "")
 
 
 # ---- pragmas ----

@@ -58,6 +58,7 @@ void stats(int n, const float x[n], float *mean, float *largest) {
     if (x[i] > *largest) *largest = x[i];
   }
 }
+#pragma jaxc scalar(twice)
 double beside(double x, double *twice) { *twice = 2 * x; return x + 1; }
 
 #pragma jaxc static(mode)

@@ -298,7 +298,7 @@ import jax.numpy as jnp
 lib = jaxc.compile('''
 #include <stdio.h>
 #include <unistd.h>
-#pragma jaxc effect static(path)
+#pragma jaxc effect static(path) scalar(y)
 int append(const char *path, float x, float *y) {
   usleep(300000);
   FILE *file = fopen(path, "a");

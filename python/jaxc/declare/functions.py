@@ -31,7 +31,7 @@ class Unit:
     source: str
 
 
-_NAME_BEFORE_PAREN = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
+_NAME_BEFORE_PAREN = re.compile(r"\b([A-Za-z_]\w*)\s*\(|\(\s*([A-Za-z_]\w*)\s*\)\s*\(")
 _NOT_FUNCTIONS = frozenset({"_Static_assert", "static_assert", "asm", "__asm__"})
 
 
@@ -53,11 +53,14 @@ def declare(units: Sequence[Unit]) -> list[list[Description]]:
     hidden: set[str] = set()
     for number, unit in enumerate(units):
         found, has_definitions = _candidates(number, unit)
+        static = {c.name for c in found if _is_static(c.item.text)}
         for candidate in found:
+            if candidate.name in static:
+                continue  # it has the name in its own file only
             candidates.setdefault(candidate.name, []).append(candidate)
             if candidate.item.kind is not Kind.DECLARATION or not has_definitions:
                 defined.add(candidate.name)
-            if candidate.directives.hide or _is_static(candidate.item.text):
+            if candidate.directives.hide:
                 hidden.add(candidate.name)
     out: list[list[Description]] = [[] for _ in units]
     for name, found in candidates.items():
@@ -70,7 +73,7 @@ def declare(units: Sequence[Unit]) -> list[list[Description]]:
 
 
 def _is_static(text: str) -> bool:
-    return re.search(r"\bstatic\b", text.partition("(")[0]) is not None
+    return re.search(r"\bstatic\b", blank_extensions(text).partition("(")[0]) is not None
 
 
 def _candidates(number: int, unit: Unit) -> tuple[list[Candidate], bool]:
@@ -116,9 +119,11 @@ def _function_name(item: Item) -> str | None:
         return None
     head = clean.partition("=")[0] if item.kind is Kind.DECLARATION else clean
     match = _NAME_BEFORE_PAREN.search(head)
-    if match is None or match[1] in _NOT_FUNCTIONS or match.start() == 0:
+    if match is None or match[1] in _NOT_FUNCTIONS:
         return None
-    return match[1]
+    if match.start() == 0 and item.kind is Kind.DECLARATION:
+        return None  # FOO(x); is what some macro has left
+    return match[1] or match[2]
 
 
 def _mark_old_style(out: list[Candidate]) -> None:
@@ -153,38 +158,50 @@ def _parsed(
     return [candidate]
 
 
+_Place = tuple[int, Item]
+
+
 def _describe(found: list[Candidate], units: Sequence[Unit]) -> tuple[int, Description]:
     """The description of one function from all its declarations."""
     directives = pragmas.Directives()
     for candidate in found:
         directives.merge(candidate.directives)
     definition = next((c for c in found if c.item.kind is not Kind.DECLARATION), found[-1])
-    refusal = None
-    for candidate in [*reversed(found), definition]:
+    # A redeclaration in another file is there to be used, whichever file comes first.
+    is_redeclaration = [c.unit != definition.unit for c in found]
+    order = [c for c, is_one in zip(found, is_redeclaration, strict=True) if not is_one]
+    order += [c for c, is_one in zip(found, is_redeclaration, strict=True) if is_one]
+    refusals: list[tuple[_Place, str]] = []
+    for candidate in reversed(order):
         try:
             reader = Reader(candidate, directives)
             description = reader.read()
             _check_redeclaration(candidate, definition)
         except RefusedError as error:
-            refusal = str(error)  # the definition's own, which comes last
+            place = (candidate.unit, candidate.item)
+            refusals.append((place, str(error)))
             continue
         doc = _comment(units[candidate.unit].source, candidate.item.line)
         if doc is None:
             doc = _comment(units[definition.unit].source, definition.item.line)
         return candidate.unit, dataclasses.replace(description, doc=doc)
-    return definition.unit, Description(
+    (unit, item), refusal = refusals[0]
+    return unit, Description(
         name=definition.name,
-        prototype=" ".join(definition.item.text.split()),
-        file=definition.item.file,
-        line=definition.item.line,
-        doc=_comment(units[definition.unit].source, definition.item.line),
+        prototype=" ".join(item.text.split()),
+        file=item.file,
+        line=item.line,
+        doc=_comment(units[unit].source, item.line),
         refusal=refusal,
     )
 
 
 def _check_redeclaration(chosen: Candidate, definition: Candidate) -> None:
     """Compares types across files; inside one file the compiler does it."""
-    if chosen.unit == definition.unit or definition.node is None or chosen.node is None:
+    if chosen.unit == definition.unit or chosen.node is None:
+        return
+    if definition.node is None:
+        _check_old_style(chosen, definition)
         return
     ours, theirs = _shape(chosen), _shape(definition)
     if ours is not None and theirs is not None and ours != theirs:
@@ -195,6 +212,22 @@ def _check_redeclaration(chosen: Candidate, definition: Candidate) -> None:
             f"{definition.item.file}:{definition.item.line} defines it as "
             f"({', '.join(theirs)})",
         )
+
+
+#: Types that an old-style definition receives as another one.
+_PROMOTED = frozenset(
+    {"float", "_Bool", "char", "signed char", "unsigned char", "short", "unsigned short"}
+)
+
+
+def _check_old_style(chosen: Candidate, definition: Candidate) -> None:
+    """A definition without a prototype can be declared again unless arguments change type."""
+    for base in (_shape(chosen) or [])[1:]:
+        if base in _PROMOTED:
+            raise RefusedError(
+                f"is defined old-style at {definition.item.file}:{definition.item.line}, where "
+                f"an argument of type {base} arrives as another type"
+            )
 
 
 def _shape(candidate: Candidate) -> list[str] | None:
@@ -235,5 +268,7 @@ def _comment(source: str, line: int) -> str | None:
     if start < 0:
         return None
     body = re.sub(r"^/\*+!?|\*+/\s*$", "", text[start:])
+    if re.search("[\ud800-\udfff]", body):  # not UTF-8: Latin-1, as old files are
+        body = body.encode("utf-8", "surrogateescape").decode("latin-1")
     body = "\n".join(re.sub(r"^\s*\*? ?", "", row) for row in body.splitlines())
     return body.strip() or None

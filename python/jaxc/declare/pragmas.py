@@ -9,7 +9,7 @@ from jaxc.declare.errors import DeclarationError
 from jaxc.declare.items import Pragma
 
 #: Directives with a list of parameter names, and those that stand alone.
-ROLES = ("static", "scalar", "inout", "scratch")
+ROLES = ("static", "scalar", "inout", "scratch", "nondifferentiable", "linear")
 FLAGS = ("effect", "serial", "hide")
 KNOWN = (*ROLES, "overload", *FLAGS)
 

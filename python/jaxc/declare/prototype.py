@@ -122,7 +122,7 @@ class Reader:
                     for other in ("static", "inout", "scratch")
                     if other != directive and self.directives.has(other, name)
                 ]
-                if directive != "scalar" and others:
+                if directive in ("static", "inout", "scratch") and others:
                     raise DeclarationError(
                         pragma.file,
                         pragma.line,
@@ -137,6 +137,9 @@ class Reader:
             for layer in ctype.layers:
                 if isinstance(layer, c_ast.Node):
                     in_bounds.update(bounds.names(layer))
+        self.has_bounds = any(
+            isinstance(layer, c_ast.Node) for ctype in self.ctypes for layer in ctype.layers
+        )
         self.dims: dict[str, int] = {}
         for name, ctype in zip(self.names, self.ctypes, strict=True):
             if name in in_bounds and not ctype.layers and ctype.base in INTEGERS:
@@ -180,7 +183,14 @@ class Reader:
                 )
         else:
             role = Role.INPUT if ctype.is_const else Role.OUTPUT
-        return Parameter(name, declaration, role, 0, len(core), core, -1, ctype.base)
+        marks = {mark: has(mark, name) for mark in ("nondifferentiable", "linear")}
+        for mark, is_set in marks.items():
+            if is_set and (role not in OPERANDS or ctype.base not in FLOATING):
+                raise RefusedError(
+                    f"has parameter '{name}' ({declaration}) that is no floating input and "
+                    f"cannot be {mark}"
+                )
+        return Parameter(name, declaration, role, 0, len(core), core, -1, ctype.base, **marks)
 
     def _unsupported(self, name: str, declaration: str, ctype: CType) -> str:
         kind = "a function pointer" if "()" in ctype.layers else f"type '{ctype.base}'"
@@ -229,8 +239,18 @@ class Reader:
         return tuple(out)
 
     def _is_plain_output(self, ctype: CType) -> bool:
-        """A pointer to one result: nothing in the prototype could be its length."""
-        return ctype.layers == ("*",) and not ctype.is_const and self.all_integers_are_dims
+        """A pointer to one result: the prototype gives its arrays bounds, this has none.
+
+        Where no parameter has a bound, its author does not write them, and a guess could
+        write behind one value: then the pragma must say it.
+        """
+        return (
+            ctype.layers == ("*",)
+            and not ctype.is_const
+            and ctype.base != "char"
+            and self.all_integers_are_dims
+            and self.has_bounds
+        )
 
     def _static(self, name: str, declaration: str, ctype: CType) -> Parameter:
         if name in self.dims:

@@ -171,7 +171,7 @@ def _parameter(d: Description, parameter: Parameter, first: int) -> str:
     return (
         f"{{{_string(parameter.name)}, {_string(parameter.declaration)}, "
         f"JAXC_ROLE_{parameter.role.name}, {dtype}, {parameter.rank}, {parameter.dim}, "
-        f"{bounds}}}"
+        f"{bounds}, {int(parameter.nondifferentiable) | int(parameter.linear) << 1}}}"
     )
 
 
