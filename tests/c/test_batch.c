@@ -59,10 +59,10 @@ static int add_rows(const long long *dims, char *const *data, const long long *s
 }
 
 static const jaxc_parameter add_parameters[] = {
-    {"n", "int n", JAXC_ROLE_DIM, 0, 0, 0, NULL},
-    {"x", "const float x[n]", JAXC_ROLE_INPUT, JAXC_F32, 1, -1, bound_n},
-    {"a", "float a", JAXC_ROLE_INPUT, JAXC_F32, 0, -1, NULL},
-    {"y", "float y[n]", JAXC_ROLE_OUTPUT, JAXC_F32, 1, -1, bound_n}};
+    {"n", "int n", JAXC_ROLE_DIM, 0, 0, 0, NULL, 0},
+    {"x", "const float x[n]", JAXC_ROLE_INPUT, JAXC_F32, 1, -1, bound_n, 0},
+    {"a", "float a", JAXC_ROLE_INPUT, JAXC_F32, 0, -1, NULL, 0},
+    {"y", "float y[n]", JAXC_ROLE_OUTPUT, JAXC_F32, 1, -1, bound_n, 0}};
 static const jaxc_dim dim_int[] = {{"n", INT32_MIN, INT32_MAX, 0}};
 static const jaxc_solve_step solve_n[] = {{0, 1, 0}};
 static const jaxc_function add_function = {
@@ -317,14 +317,14 @@ static int everything_rows(const long long *dims, char *const *data,
 }
 
 static const jaxc_parameter everything_parameters[] = {
-    {"n", "int n", JAXC_ROLE_DIM, 0, 0, 0, NULL},
-    {"k", "int k", JAXC_ROLE_DIM, 0, 0, 1, NULL},
-    {"x", "const float x[n]", JAXC_ROLE_INPUT, JAXC_F32, 1, -1, bound_n},
-    {"y", "float y[n - k + 1]", JAXC_ROLE_OUTPUT, JAXC_F32, 1, -1, bound_valid},
-    {"mode", "int mode", JAXC_ROLE_STATIC, JAXC_S32, 0, -1, NULL},
-    {"z", "double _Complex z", JAXC_ROLE_STATIC, JAXC_C128, 0, -1, NULL},
-    {"text", "const char *text", JAXC_ROLE_STATIC, JAXC_STRING, 0, -1, NULL},
-    {"w", "double w[2 * n]", JAXC_ROLE_SCRATCH, JAXC_F64, 1, -1, bound_twice}};
+    {"n", "int n", JAXC_ROLE_DIM, 0, 0, 0, NULL, 0},
+    {"k", "int k", JAXC_ROLE_DIM, 0, 0, 1, NULL, 0},
+    {"x", "const float x[n]", JAXC_ROLE_INPUT, JAXC_F32, 1, -1, bound_n, 0},
+    {"y", "float y[n - k + 1]", JAXC_ROLE_OUTPUT, JAXC_F32, 1, -1, bound_valid, 0},
+    {"mode", "int mode", JAXC_ROLE_STATIC, JAXC_S32, 0, -1, NULL, 0},
+    {"z", "double _Complex z", JAXC_ROLE_STATIC, JAXC_C128, 0, -1, NULL, 0},
+    {"text", "const char *text", JAXC_ROLE_STATIC, JAXC_STRING, 0, -1, NULL, 0},
+    {"w", "double w[2 * n]", JAXC_ROLE_SCRATCH, JAXC_F64, 1, -1, bound_twice, 0}};
 static const jaxc_dim everything_dims[] = {{"n", 0, INT32_MAX, 0}, {"k", 0, INT32_MAX, 1}};
 static const jaxc_solve_step everything_solve[] = {{0, 2, 0}};
 static const jaxc_function everything_function = {
@@ -445,9 +445,9 @@ static int twice_rows(const long long *dims, char *const *data, const long long 
   return 0;
 }
 static const jaxc_parameter twice_parameters[] = {
-    {"n", "int n", JAXC_ROLE_DIM, 0, 0, 0, NULL},
-    {"x", "float x[n]", JAXC_ROLE_INOUT, JAXC_F32, 1, -1, bound_n},
-    {"a", "float a", JAXC_ROLE_INPUT, JAXC_F32, 0, -1, NULL}};
+    {"n", "int n", JAXC_ROLE_DIM, 0, 0, 0, NULL, 0},
+    {"x", "float x[n]", JAXC_ROLE_INOUT, JAXC_F32, 1, -1, bound_n, 0},
+    {"a", "float a", JAXC_ROLE_INPUT, JAXC_F32, 0, -1, NULL, 0}};
 static const jaxc_function twice_function = {
     .struct_size = sizeof(jaxc_function),
     .name = "twice",
@@ -569,10 +569,10 @@ TEST(bounds_refuse_what_has_no_value) {
 
 /* x[2 * n] gives n; an odd size gives none. */
 static const jaxc_parameter half_parameters[] = {
-    {"n", "int n", JAXC_ROLE_DIM, 0, 0, 0, NULL},
-    {"x", "const float x[2 * n]", JAXC_ROLE_INPUT, JAXC_F32, 1, -1, bound_twice},
-    {"a", "float a", JAXC_ROLE_INPUT, JAXC_F32, 0, -1, NULL},
-    {"y", "float y[2 * n]", JAXC_ROLE_OUTPUT, JAXC_F32, 1, -1, bound_twice}};
+    {"n", "int n", JAXC_ROLE_DIM, 0, 0, 0, NULL, 0},
+    {"x", "const float x[2 * n]", JAXC_ROLE_INPUT, JAXC_F32, 1, -1, bound_twice, 0},
+    {"a", "float a", JAXC_ROLE_INPUT, JAXC_F32, 0, -1, NULL, 0},
+    {"y", "float y[2 * n]", JAXC_ROLE_OUTPUT, JAXC_F32, 1, -1, bound_twice, 0}};
 static const jaxc_function half_function = {
     .struct_size = sizeof(jaxc_function),
     .name = "half",
