@@ -14,7 +14,7 @@ import jax
 import jax.core
 import jax.extend.core
 import jax.ffi
-from jax.interpreters import mlir, xla
+from jax.interpreters import ad, mlir, xla
 from jax.sharding import NamedSharding, PartitionSpec
 
 try:
@@ -72,6 +72,11 @@ def result_aval(shape: Sequence[Any], dtype: Any, operands: Sequence[Any]) -> An
     spec = PartitionSpec(*[None] * len(shape))
     sharding = NamedSharding(jax.sharding.get_abstract_mesh(), spec)
     return ShapedArray(tuple(shape), dtype, sharding=sharding, **facts)
+
+
+def zero_tangent(primal: Any) -> Any:
+    """The symbolic zero tangent of a value; float0 for integers."""
+    return ad.Zero(jax.typeof(primal).to_tangent_aval())
 
 
 def sharded_axes(aval: Any) -> dict[int, Any]:

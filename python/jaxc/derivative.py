@@ -52,6 +52,8 @@ class Rules:
     jvp: Kernel | None = None
     fwd: Kernel | None = None
     bwd: Kernel | None = None
+    linear: frozenset[str] = frozenset()
+    """Inputs in which the function is linear."""
 
     def __bool__(self) -> bool:
         return self.jvp is not None or self.bwd is not None
@@ -84,22 +86,47 @@ def link(function: Function, siblings: Mapping[str, Function]) -> Rules:
     if found["bwd"] is not None:
         owner = forward.function.description if forward is not None else None
         bwd = _Linker(function, found["bwd"]).bwd([n for _, n in residuals], owner)
-    if any(p.linear for p in function.description.parameters):
-        if jvp is None:
-            jvp = _linear_jvp(function)
-        if bwd is None and transpose is not None:
-            bwd = _Linker(function, transpose).bwd([], None)
-    return Rules(jvp, forward, bwd)
+    linear = linear_inputs(function, siblings)
+    if linear and jvp is None:
+        jvp = _linear_jvp(function, linear)
+    base = siblings.get(name.removesuffix("_transpose"))
+    if bwd is None and transpose is not None and linear:
+        bwd = _Linker(function, transpose).bwd([], None)
+    elif bwd is None and name.endswith("_transpose") and base is not None:
+        bwd = _transpose_of_transpose(function, base)
+    return Rules(jvp, forward, bwd, frozenset(linear))
 
 
-def _linear_jvp(function: Function) -> Kernel:
+def linear_inputs(function: Function, siblings: Mapping[str, Function]) -> list[str]:
+    """Inputs in which a function is linear: by pragma, or a transpose in its cotangents."""
+    description = function.description
+    base = siblings.get(description.name.removesuffix("_transpose"))
+    is_transpose = description.name.endswith("_transpose") and base is not None
+    return [
+        p.name
+        for p in description.with_role(*OPERANDS)
+        if p.linear or (is_transpose and p.name.startswith("ct_"))
+    ]
+
+
+def _linear_jvp(function: Function, linear: Sequence[str]) -> Kernel:
     """A function that is linear in some inputs is its own jvp in them."""
     operands = tuple(
-        ("tangent" if p.linear else "input", p.name)
+        ("tangent" if p.name in linear else "input", p.name)
         for p in function.description.with_role(*OPERANDS)
     )
     results = tuple(("tangent", p.name) for p in function.description.with_role(*RESULTS))
     return Kernel(function, operands, results)
+
+
+def _transpose_of_transpose(function: Function, base: Function) -> Kernel:
+    """f is the transpose of f_transpose: its x takes the cotangent of ct_x."""
+    operands: list[Key] = []
+    for parameter in base.description.with_role(*OPERANDS):
+        name = parameter.name
+        operands.append(("cotangent", "ct_" + name) if parameter.linear else ("input", name))
+    results = tuple(("cotangent", "ct_" + p.name) for p in base.description.with_role(*RESULTS))
+    return Kernel(base, tuple(operands), results)
 
 
 class _Linker:
@@ -274,7 +301,7 @@ def _call_jvp(
     moving = {p.name: t for p, t in zip(parameters, tangents, strict=True) if not _is_zero(t)}
     if not moving:
         outs = call_p.bind(*primals, function=function, statics=statics)
-        return outs, [ad.Zero.from_primal_value(out) for out in outs]
+        return outs, [compat.zero_tangent(out) for out in outs]
     _check_differentiable(function, moving)
     operand_shapes = [np.shape(primal) for primal in primals]
     dims = shapes.dimensions(description, operand_shapes, dict(statics))
@@ -294,7 +321,7 @@ def _call_jvp(
         *operands,
         function=function,
         statics=statics,
-        dims=tuple(dims.items()),
+        sizes=tuple(dims.items()),
         wrt=tuple(moving),
     )
     return outs, _tangents_out(description, outs, linear)
@@ -313,7 +340,7 @@ def _tangents_out(
                 tangent = jnp.broadcast_to(tangent, np.shape(primal))
             out.append(tangent)
         else:
-            out.append(ad.Zero.from_primal_value(primal))
+            out.append(compat.zero_tangent(primal))
     return out
 
 
@@ -340,7 +367,8 @@ ad.primitive_jvps[call_p] = _call_jvp
 linear_p = compat.Primitive("jaxc_linear")
 linear_p.multiple_results = True
 
-Dims = tuple[tuple[str, Any], ...]
+#: Every dimension of the call: ((name, size), ...).
+Sizes = tuple[tuple[str, Any], ...]
 
 
 def _keys(function: Function, wrt: Sequence[str]) -> list[Key]:
@@ -359,7 +387,7 @@ def _core_rank(function: Function, key: Key) -> int:
 
 
 def _linear_abstract_eval(
-    *operands: Any, function: Function, statics: Statics, dims: Dims, wrt: tuple[str, ...]
+    *operands: Any, function: Function, statics: Statics, sizes: Sizes, wrt: tuple[str, ...]
 ) -> list[Any]:
     del statics
     keys = _keys(function, wrt)
@@ -370,7 +398,7 @@ def _linear_abstract_eval(
     description = function.description
     return [
         compat.result_aval(
-            (*leading, *shapes.core(description, p, dict(dims))), p.numpy_dtype, operands
+            (*leading, *shapes.core(description, p, dict(sizes))), p.numpy_dtype, operands
         )
         for p in description.with_role(*RESULTS)
         if p.is_differentiable
@@ -399,12 +427,12 @@ def _forward_kernel(function: Function, wrt: Sequence[str]) -> Kernel:
 
 
 def _linear_expand(
-    *operands: Any, function: Function, statics: Statics, dims: Dims, wrt: tuple[str, ...]
+    *operands: Any, function: Function, statics: Statics, sizes: Sizes, wrt: tuple[str, ...]
 ) -> list[Any]:
     """linear_p by its definition: a call of f_jvp."""
     kernel = _forward_kernel(function, wrt)
     values = dict(zip(_keys(function, wrt), operands, strict=True))
-    results = _call(kernel, values, statics, dict(dims))
+    results = _call(kernel, values, statics, dict(sizes))
     return [
         results["tangent", p.name]
         for p in function.description.with_role(*RESULTS)
@@ -439,13 +467,13 @@ def _linear_jvp_rule(
         ]
         return outs, matched
     kernel = _forward_kernel(function, wrt)
-    dims = dict(params["dims"])
+    dims = dict(params["sizes"])
     keys = _keys(function, wrt)
     values = dict(zip(keys, primals, strict=True))
     moving_values = {k: t for k, t in zip(keys, tangents, strict=True) if not _is_zero(t)}
     operands = _operands(kernel, values, dims)
     operand_tangents = [
-        moving_values.get(key, ad.Zero.from_primal_value(operand))
+        moving_values.get(key, compat.zero_tangent(operand))
         for key, operand in zip(kernel.operands, operands, strict=True)
     ]
     statics = _statics_for(kernel.function, params["statics"], dims)
@@ -493,7 +521,7 @@ def _linear_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any
     for parameter, ct in zip(outputs, cts, strict=True):
         if not _is_zero(ct):
             values["cotangent", parameter.name] = ct
-    results = _call(kernel, values, params["statics"], dict(params["dims"]))
+    results = _call(kernel, values, params["statics"], dict(params["sizes"]))
     out: list[Any] = []
     for key, arg in zip(keys, args, strict=True):
         if not ad.is_undefined_primal(arg):
@@ -520,7 +548,7 @@ def _call_transpose(
     parameters = description.with_role(*OPERANDS)
     unknown = [p for p, a in zip(parameters, args, strict=True) if ad.is_undefined_primal(a)]
     for parameter in unknown:
-        if not parameter.linear:
+        if parameter.name not in rules.linear:
             raise NotImplementedError(
                 f"{function.__name__} is not known to be linear in '{parameter.name}'; "
                 f"'#pragma jaxc linear({parameter.name})' says so"
@@ -539,7 +567,7 @@ def _call_transpose(
          if p.is_differentiable],
         *[by_name[name] for name in names],
         *[known[key] for key in rules.saved],
-        function=function, statics=statics, dims=tuple(dims.items()), wrt=tuple(names),
+        function=function, statics=statics, sizes=tuple(dims.items()), wrt=tuple(names),
     )  # fmt: skip
     found = dict(zip(names, cotangents, strict=False))
     return [found.get(p.name) for p in parameters]
