@@ -290,7 +290,7 @@ def _call(kernel: Kernel, values: Values, statics: Statics, dims: Mapping[str, A
 def _is_zero(tangent: Any) -> bool:
     if isinstance(tangent, ad.Zero):
         return True
-    return getattr(tangent, "dtype", None) == jax.dtypes.float0
+    return bool(getattr(tangent, "dtype", None) == jax.dtypes.float0)
 
 
 def _call_jvp(

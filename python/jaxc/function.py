@@ -55,7 +55,9 @@ class Function:
         self.__signature__ = _python_signature(description)
         #: Derivative kernels; the library links them once all its functions are there.
         self.rules = Rules()
-        self._identity = (library_path, description.name)
+        #: Statics -> the call with its rule given in Python, if there is one.
+        self._ruled: Callable[[Statics], Callable[..., Any]] | None = None
+        self._identity: tuple[Any, ...] = (library_path, description.name)
         self._recipe = recipe
         self._operands = description.with_role(*OPERANDS)
         self._positional = description.with_role(*OPERANDS, Role.STATIC)
@@ -236,9 +238,67 @@ class Function:
             self._operand(parameter, value)
             for parameter, value in zip(self._operands, args, strict=True)
         ]
-        operands = list(compat.match_varying(operands))
-        results = call_p.bind(*operands, function=self, statics=statics)
+        if self._ruled is not None:
+            return self._ruled(statics)(*operands)
+        return self._bind_call(*operands, statics=statics)
+
+    def _bind_call(self, *operands: Any, statics: Statics) -> Any:
+        matched = compat.match_varying(operands)
+        results = call_p.bind(*matched, function=self, statics=statics)
         return tuple(results) if self._many else results[0]
+
+    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Gives the derivative in Python, for a function without kernels for it.
+
+        As ``jax.custom_jvp``: the rule may use jax.numpy, other C functions, and the function
+        itself; reverse mode is its transpose. It replaces a rule given before, and the
+        kernels linked by name. Define it before the function is used.
+
+        Args:
+          rule: (primals, tangents, **statics) -> (outputs, tangents of outputs), where
+            primals and tangents are tuples of all array and scalar inputs in order.
+
+        Returns:
+          ``rule``, so that this is a decorator.
+
+        Example:
+          >>> @lib.j0.defjvp
+          ... def j0_jvp(primals, tangents):
+          ...     (x,), (dx,) = primals, tangents
+          ...     return lib.j0(x), -lib.j1(x) * dx
+        """
+
+        def make(statics: Statics) -> Callable[..., Any]:
+            call = jax.custom_jvp(functools.partial(self._bind_call, statics=statics))
+            call.defjvp(functools.partial(rule, **dict(statics)))
+            return call  # type: ignore[no-any-return]
+
+        self._set_rule(make, rule)
+        return rule
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Gives the reverse derivative in Python. As ``jax.custom_vjp``.
+
+        Args:
+          fwd: (*inputs, **statics) -> (outputs, residuals).
+          bwd: (residuals, cotangents of outputs, **statics) -> a cotangent for each input.
+        """
+
+        def make(statics: Statics) -> Callable[..., Any]:
+            call = jax.custom_vjp(functools.partial(self._bind_call, statics=statics))
+            given = dict(statics)
+            call.defvjp(functools.partial(fwd, **given), functools.partial(bwd, **given))
+            return call  # type: ignore[no-any-return]
+
+        self._set_rule(make, (fwd, bwd))
+
+    def _set_rule(self, make: Callable[[Statics], Callable[..., Any]], rule: object) -> None:
+        """Programs traced before keep the old rule, so the function is now another one."""
+        self._ruled = functools.lru_cache(maxsize=1024)(make)
+        self._identity = (*self._identity[:2], rule)
+        self._jitted.cache_clear()
+        self._jitted_plain = self._jitted(())
+        self._plain_types.clear()
 
     def _operand(self, parameter: Parameter, value: Any) -> Any:
         if not isinstance(value, jax.Array):
@@ -256,6 +316,8 @@ class Function:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         from jaxc.library import restore
 
+        if self._ruled is not None:
+            raise TypeError(f"{self.__name__}: a rule given in Python does not pickle")
         return restore, self._recipe
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ compared with finite differences by JAX's own test of gradients.
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -478,3 +479,105 @@ def test_a_name_that_is_no_derivative_can_be_hidden() -> None:
         jaxc.compile(source)
     lib = jaxc.compile("#pragma jaxc hide\ndouble f_fwd(double q);\n" + source)
     assert list(lib) == ["f"]
+
+
+# ---- rules given in Python ----
+
+BESSEL = "double j0(double x);\ndouble j1(double x);\n"
+
+
+def test_a_rule_in_python_for_a_library_without_source() -> None:
+    m = jaxc.compile(BESSEL, name="bessel", libraries=["m"])
+
+    @m.j0.defjvp
+    def j0_jvp(primals: Any, tangents: Any) -> Any:
+        (x,), (dx,) = primals, tangents
+        return m.j0(x), -m.j1(x) * dx
+
+    x = array(3)
+    expected = -np.asarray(m.j1(x))
+    same(jax.vmap(jax.grad(m.j0))(x), expected)
+    same(jax.jit(jax.grad(lambda x: m.j0(x).sum()))(x), expected)
+    same(jax.jvp(m.j0, (x,), (np.ones(3),))[1], expected)
+    same(jax.jacfwd(m.j0)(x), np.diag(expected))
+    with jax.disable_jit():
+        same(jax.grad(m.j0)(x[0]), expected[0])
+    with pytest.raises(TypeError, match="j0: a rule given in Python does not pickle"):
+        pickle.dumps(m.j0)
+    fresh = jaxc.compile(BESSEL, name="bessel", libraries=["m"])
+    assert fresh.j0 != m.j0
+    with pytest.raises(NotImplementedError, match="j0 has no derivative"):
+        jax.grad(fresh.j0)(1.0)
+
+
+def test_a_reverse_rule_in_python_sees_static_values() -> None:
+    source = "#pragma jaxc static(k)\ndouble power(double x, int k) { return k == 3 ? x * x * x : x; }"
+    power = jaxc.compile(source).power
+    power.defvjp(
+        lambda x, k: (power(x, k), x),
+        lambda x, ct, k: (ct * k * x ** (k - 1),),
+    )
+    same(jax.grad(lambda x: power(x, 3))(2.0), 12.0)
+    same(jax.jit(jax.vmap(jax.grad(lambda x: power(x, 3))))(array(3)), 3 * array(3) ** 2)
+    power.defjvp(lambda primals, tangents, k: (power(*primals, k), 7.0 * tangents[0]))
+    same(jax.grad(lambda x: power(x, 3))(2.0), 7.0)
+
+
+# ---- and the rest ----
+
+
+def test_overloads_have_their_own_derivatives() -> None:
+    source = """
+#pragma jaxc overload(sq)
+float sq_f(float x) { return x * x; }
+float sq_f_jvp(float x, float d_x) { return 2 * x * d_x; }
+float sq_f_bwd(float x, float ct_return) { return 2 * x * ct_return; }
+#pragma jaxc overload(sq)
+double sq_d(double x) { return x * x; }
+double sq_d_jvp(double x, double d_x) { return 2 * x * d_x; }
+double sq_d_bwd(double x, double ct_return) { return 2 * x * ct_return; }
+"""
+    sq = jaxc.compile(source).sq
+    for dtype in (jnp.float32, jnp.float64):
+        x = jnp.array([1.0, 3.0], dtype)
+        grad = jax.grad(lambda x: sq(x).sum())(x)
+        assert grad.dtype == dtype
+        same(grad, 2 * x)
+
+
+def test_integers_have_float0_tangents(lib: jaxc.Library) -> None:
+    grad = jax.grad(lib.power, 1, allow_int=True)(2.0, np.int32(3))
+    assert grad.dtype == jax.dtypes.float0
+    primals, tangents = (2.0, np.int32(3)), (1.0, np.zeros((), jax.dtypes.float0))
+    same(jax.jvp(lib.power, primals, tangents), (8.0, 12.0))
+
+
+def test_the_user_s_own_hijax_primitive_around_the_call(lib: jaxc.Library) -> None:
+    hijax = pytest.importorskip("jax.experimental.hijax", reason="this JAX has no hijax")
+    base = getattr(hijax, "HiPrim", None) or getattr(hijax, "VJPHiPrimitive", None)
+    if base is None:
+        pytest.skip("this JAX has no HiPrim")
+
+    class Around(base):  # type: ignore[misc, valid-type]
+        def __init__(self, aval: Any):
+            self.in_avals = (aval,)
+            self.out_aval = aval
+            self.params = {}
+            super().__init__()
+
+        def expand(self, x: Any) -> Any:
+            return lib.rms(x, 0.1)
+
+        def vjp_fwd(self, nzs_in: Any, x: Any) -> Any:
+            return self(x), x
+
+        def vjp_bwd_retval(self, x: Any, ct: Any) -> Any:
+            return (jax.vjp(lambda x: lib.rms(x, 0.1), x)[1](ct)[0],)
+
+    x = jnp.asarray(array(5))
+    around = Around(jax.typeof(x))
+    same(jax.jit(around)(x), rms(x, 0.1))
+    same(
+        jax.grad(lambda x: (around(x) * x).sum())(x),
+        jax.grad(lambda x: (rms(x, 0.1) * x).sum())(x),
+    )
