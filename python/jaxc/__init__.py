@@ -4,6 +4,7 @@
 >>> rms_norm = jaxc.load("rms_norm.c").rms_norm
 """
 
+from jaxc.check import check
 from jaxc.compiler import include_dir
 from jaxc.function import Function, OverloadedFunction, overload
 from jaxc.library import Library, compile, load
@@ -14,6 +15,7 @@ __all__ = [
     "Library",
     "OverloadedFunction",
     "__version__",
+    "check",
     "compile",
     "include_dir",
     "load",

@@ -252,7 +252,7 @@ class _Linker:
 # ---- calling a kernel ----
 
 
-def _statics_for(kernel: Function, statics: Statics, dims: Mapping[str, Any]) -> Statics:
+def statics_for(kernel: Function, statics: Statics, dims: Mapping[str, Any]) -> Statics:
     """Static values of a kernel: those of its function, and the dimensions of the call."""
     given = dict(statics)
     description = kernel.description
@@ -279,7 +279,7 @@ def _call(kernel: Kernel, values: Values, statics: Statics, dims: Mapping[str, A
     results = call_p.bind(
         *_operands(kernel, values, dims),
         function=kernel.function,
-        statics=_statics_for(kernel.function, statics, dims),
+        statics=statics_for(kernel.function, statics, dims),
     )
     return dict(zip(kernel.results, results, strict=True))
 
@@ -476,7 +476,7 @@ def _linear_jvp_rule(
         moving_values.get(key, compat.zero_tangent(operand))
         for key, operand in zip(kernel.operands, operands, strict=True)
     ]
-    statics = _statics_for(kernel.function, params["statics"], dims)
+    statics = statics_for(kernel.function, params["statics"], dims)
     results, result_tangents = _call_jvp(
         operands, operand_tangents, function=kernel.function, statics=statics
     )

@@ -42,8 +42,11 @@ class Function:
         targets: Mapping[str, str],
         library_path: str,
         recipe: tuple[Any, ...],
+        handlers: Mapping[str, Any] | None = None,
     ):
         self.description = description
+        #: platform -> capsule of the handler, for calls without XLA
+        self.handlers = dict(handlers or {})
         self.targets = dict(targets)
         self.signature = description.signature
         self.prototype = description.prototype

@@ -51,7 +51,9 @@ class Library:
                 platform: _register(name, description.name, hash_, platform, capsule)
                 for platform, capsule in entries
             }
-            function = Function(description, targets, str(path), (*recipe, description.name))
+            function = Function(
+                description, targets, str(path), (*recipe, description.name), dict(entries)
+            )
             self._functions[description.name] = function
             if description.overload is not None:
                 overloads.setdefault(description.overload, []).append(function)

@@ -49,7 +49,7 @@ def _abstract_eval(
 call_p.def_effectful_abstract_eval(_abstract_eval)
 
 
-def _attributes(function: Function, statics: Statics) -> dict[str, Any]:
+def attributes(function: Function, statics: Statics) -> dict[str, Any]:
     """Static values as JAX writes them into the program, with exact types."""
     types = {p.name: p for p in function.description.with_role(Role.STATIC)}
     out: dict[str, Any] = {}
@@ -100,10 +100,10 @@ def _lower_for(platform: str) -> Any:
             has_side_effect=function.description.effect,
             operand_output_aliases=_aliases(function, ctx),
         )
-        attributes = _attributes(function, statics)
+        values = attributes(function, statics)
 
         def call(ctx: mlir.LoweringRuleContext, *operands: Any) -> Sequence[Any]:
-            results: Sequence[Any] = rule(ctx, *operands, **attributes)
+            results: Sequence[Any] = rule(ctx, *operands, **values)
             return results
 
         if function.description.effect:

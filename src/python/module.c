@@ -9,6 +9,7 @@
 #include <Python.h>
 
 #include "describe.h"
+#include "host.h"
 
 static PyMethodDef methods[] = {
     {"open_library", jaxci_open_library, METH_O,
@@ -23,6 +24,19 @@ static PyMethodDef methods[] = {
      "Raises:\n"
      "  OSError: when the system cannot load it, with the system's message.\n"
      "  ValueError: when it has no table, or one of another version."},
+    {"call_handler", jaxci_call_handler, METH_VARARGS,
+     "call_handler(capsule, arguments, results, attributes, /)\n--\n\n"
+     "Calls an XLA FFI handler for the CPU once, without XLA.\n\n"
+     "Args:\n"
+     "  capsule: of the handler.\n"
+     "  arguments, results: tuples of (dtype number, shape, buffer or None); results are\n"
+     "    written in place.\n"
+     "  attributes: tuple of (name, kind, dtype number, bytes), sorted by name; kind is\n"
+     "    1 for an array, 3 for a scalar, 4 for a string.\n\n"
+     "Returns:\n"
+     "  None, or (code, text) of the handler's error.\n\n"
+     "Raises:\n"
+     "  ValueError: for a buffer smaller than its shape."},
     {NULL, NULL, 0, NULL}};
 
 static PyModuleDef_Slot slots[] = {

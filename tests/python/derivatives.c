@@ -116,7 +116,7 @@ void product_bwd(double complex x, double complex y, double complex ct_return,
 }
 
 /* Linear in x: its jvp is itself. */
-#pragma jaxc linear(x)
+#pragma jaxc linear(x) nondifferentiable(w)
 void fir(int n, int k, const double w[k], const double x[n], double y[n - k + 1]) {
   for (int i = 0; i < n - k + 1; i++) {
     y[i] = 0;

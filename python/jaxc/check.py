@@ -1,0 +1,296 @@
+"""``jaxc.check``: try a C function and its derivatives before others rely on them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxc import host, shapes
+from jaxc.derivative import Kernel, statics_for
+from jaxc.description import OPERANDS, RESULTS, Parameter
+from jaxc.function import Function
+from jaxc.primitive import Statics
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """One line of the table. ``problem`` is None when it passed."""
+
+    what: str
+    problem: str | None = None
+
+
+def check(
+    function: Function, *args: Any, rtol: float | None = None, seed: int = 0, **kwargs: Any
+) -> list[Outcome]:
+    """Runs a function and its derivatives in many ways and compares.
+
+    The function is called without XLA, with guard bytes around every array and results that
+    are filled beforehand, to find reads and writes outside of an array and results that are
+    not written; under jit, vmap, and scan; and its jvp and vjp are compared with finite
+    differences in a random direction for each floating input, with each other, and under
+    vmap and jit.
+
+    Args:
+      args, kwargs: arguments of the function, at a point where it is smooth.
+      rtol: relative tolerance of derivatives; by default 2e-2 in float32, 1e-5 in float64.
+      seed: of the directions.
+
+    Returns:
+      The outcomes, in the order in which they are printed.
+
+    Raises:
+      AssertionError: with the first outcome that is wrong, after the table is printed.
+
+    Example:
+      >>> jaxc.check(rms_norm, x, 1e-5)
+    """
+    if not isinstance(function, Function):
+        raise TypeError(f"jaxc.check takes a jaxc function, got {function!r}")
+    outcomes = list(_Checker(function, args, kwargs, rtol, seed).outcomes())
+    width = max(len(outcome.what) for outcome in outcomes)
+    print(f"{function!r}")
+    for outcome in outcomes:
+        print(f"  {outcome.what:{width}}  {outcome.problem or 'ok'}")
+    for outcome in outcomes:
+        if outcome.problem is not None:
+            raise AssertionError(f"{function.__name__}: {outcome.what}: {outcome.problem}")
+    return outcomes
+
+
+def _outcome(what: str, run: Callable[[], str | None]) -> Outcome:
+    try:
+        return Outcome(what, run())
+    except Exception as error:
+        text = str(error).partition("\n")[0]
+        return Outcome(what, f"{type(error).__name__}: {text}")
+
+
+def _differ(ours: Sequence[Any], theirs: Sequence[Any], rtol: float) -> str | None:
+    for a, b in zip(ours, theirs, strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        scale = np.max(np.abs(b), initial=0)
+        if not np.allclose(a, b, rtol=rtol, atol=rtol * float(scale) + 1e-30, equal_nan=True):
+            return f"got {_short(a)}, expected {_short(b)}"
+    return None
+
+
+def _short(array: np.ndarray[Any, Any]) -> str:
+    return np.array2string(array, precision=6, threshold=6, separator=", ").replace("\n", "")
+
+
+class _Checker:
+    def __init__(
+        self, function: Function, args: Any, kwargs: Any, rtol: float | None, seed: int
+    ):
+        self.f = function
+        operands, self.statics = function._bind(args, kwargs)
+        parameters = function.description.with_role(*OPERANDS)
+        self.operands = [
+            jnp.asarray(function._concrete(p, value), p.numpy_dtype)
+            for p, value in zip(parameters, operands, strict=True)
+        ]
+        self.parameters = parameters
+        widest = max((p.numpy_dtype.itemsize for p in self._floats()), default=4)
+        self.rtol = rtol if rtol is not None else (2e-2 if widest <= 4 else 1e-5)
+        self.random = np.random.default_rng(seed)
+
+    def _floats(self) -> list[Parameter]:
+        return [p for p in self.parameters if p.is_differentiable]
+
+    def run(self, *operands: Any) -> tuple[Any, ...]:
+        out = self.f._trace(*operands, statics=self.statics)
+        return out if isinstance(out, tuple) else (out,)
+
+    def outcomes(self) -> Iterator[Outcome]:
+        arrays = [np.asarray(o) for o in self.operands]
+        if not self.f.description.effect and not self.f.description.serial:
+            yield from _memory(self.f, arrays, self.statics)
+            yield from self._transforms()
+        if self.f.rules or self.f._ruled is not None:
+            yield from self._kernels()
+            yield from self._derivatives()
+
+    # ---- values ----
+
+    def _transforms(self) -> Iterator[Outcome]:
+        expected = self.run(*self.operands)
+        yield _outcome(
+            "jit", lambda: _differ(jax.jit(self.run)(*self.operands), expected, 1e-6)
+        )
+        if not self.operands:
+            return
+        doubled = [jnp.stack([o, o]) for o in self.operands]
+
+        def scanned() -> str | None:
+            _, ys = jax.lax.scan(lambda c, xs: (c, self.run(*xs)), 0, tuple(doubled))
+            return _differ([y[1] for y in ys], expected, 1e-6)
+
+        yield _outcome("scan", scanned)
+        for index, parameter in enumerate(self.parameters):
+            yield _outcome(f"vmap over {parameter.name}", functools.partial(self._vmap, index))
+
+    def _vmap(self, index: int) -> str | None:
+        """Mapped over one operand: each row as if it were alone, whatever its neighbours."""
+        value = np.asarray(self.operands[index])
+        other = np.zeros_like(value)
+        axes = [0 if i == index else None for i in range(len(self.operands))]
+        expected = self.run(*self.operands)
+        for stack in ([value, other, value], [other, value, value]):
+            args = list(self.operands)
+            args[index] = jnp.asarray(np.stack(stack))
+            try:
+                results = jax.vmap(self.run, axes)(*args)
+                rows = [r[2] for r in jax.block_until_ready(results)]
+            except jax.errors.JaxRuntimeError:
+                return None  # the kernel refuses zeros, which says nothing of rows
+            if problem := _differ(rows, expected, 1e-6):
+                return f"a row depends on the rows before it: {problem}"
+        return None
+
+    # ---- derivatives ----
+
+    def _derivatives(self) -> Iterator[Outcome]:
+        for index, parameter in enumerate(self.parameters):
+            if not parameter.is_differentiable or parameter.nondifferentiable:
+                continue
+            name = parameter.name
+            if self.f.rules.jvp is not None or self.f._ruled is not None:
+                yield _outcome(
+                    f"jvp by {name}, finite differences", functools.partial(self._jvp, index)
+                )
+            if self.f.rules.bwd is not None or self.f._ruled is not None:
+                yield _outcome(
+                    f"vjp by {name}, finite differences", functools.partial(self._vjp, index)
+                )
+                yield _outcome(
+                    f"vjp by {name}, vmap and jit", functools.partial(self._vmap_vjp, index)
+                )
+
+    def _only(self, index: int) -> Callable[[Any], list[Any]]:
+        """The floating outputs as a function of one operand."""
+        kinds = [p.is_differentiable for p in self.f.description.with_role(*RESULTS)]
+
+        def only(value: Any) -> list[Any]:
+            args = [value if i == index else o for i, o in enumerate(self.operands)]
+            return [y for y, is_float in zip(self.run(*args), kinds, strict=True) if is_float]
+
+        return only
+
+    def _direction(self, like: Any) -> Any:
+        dtype = np.dtype(like.dtype)
+        values = self.random.normal(size=np.shape(like))
+        if dtype.kind == "c":
+            values = values + 1j * self.random.normal(size=np.shape(like))
+        return jnp.asarray(values.astype(dtype))
+
+    def _difference(self, index: int, direction: Any) -> list[Any]:
+        """Central differences of the outputs, in a direction; error of second order."""
+        value = self.operands[index]
+        real = np.finfo(np.zeros((), value.dtype).real.dtype)
+        step = float(real.eps) ** (1 / 3) * max(1.0, float(np.max(np.abs(value), initial=0)))
+        only = self._only(index)
+        ahead = only((value + step * direction).astype(value.dtype))
+        behind = only((value - step * direction).astype(value.dtype))
+        return [
+            (np.asarray(a) - np.asarray(b)) / (2 * step)
+            for a, b in zip(ahead, behind, strict=True)
+        ]
+
+    def _jvp(self, index: int) -> str | None:
+        direction = self._direction(self.operands[index])
+        _, tangents = jax.jvp(self._only(index), (self.operands[index],), (direction,))
+        return _differ(tangents, self._difference(index, direction), self.rtol)
+
+    def _vjp(self, index: int) -> str | None:
+        """<ct, J v> from finite differences against <J^T ct, v>, for a few directions."""
+        outs, back = jax.vjp(self._only(index), self.operands[index])
+        for _ in range(3):
+            direction = self._direction(self.operands[index])
+            cts = [self._direction(y) for y in outs]
+            (transposed,) = back(cts)
+            moved = self._difference(index, direction)
+            pairs = [np.sum(np.asarray(c) * m) for c, m in zip(cts, moved, strict=True)]
+            ours = np.sum(np.asarray(transposed) * np.asarray(direction))
+            scale = sum(
+                float(np.sum(np.abs(np.asarray(c) * m)))
+                for c, m in zip(cts, moved, strict=True)
+            )
+            if not abs(ours - sum(pairs)) <= self.rtol * max(scale, abs(ours), 1e-30):
+                return f"got {ours:.6g}, expected {sum(pairs):.6g}"
+        return None
+
+    def _vmap_vjp(self, index: int) -> str | None:
+        value = self.operands[index]
+        cts = [self._direction(y) for y in self._only(index)(value)]
+
+        def pull(value: Any) -> Any:
+            return jax.vjp(self._only(index), value)[1](cts)[0]
+
+        rows = jax.jit(jax.vmap(pull))(jnp.stack([value, value]))
+        return _differ([rows[0], rows[1]], [pull(value)] * 2, 1e-5)
+
+    # ---- memory of the derivative kernels ----
+
+    def _kernels(self) -> Iterator[Outcome]:
+        rules = self.f.rules
+        values = {
+            ("input", p.name): np.asarray(o)
+            for p, o in zip(self.parameters, self.operands, strict=True)
+        }
+        outs = self.run(*self.operands)
+        results = self.f.description.with_role(*RESULTS)
+        values |= {
+            ("output", p.name): np.asarray(y) for p, y in zip(results, outs, strict=True)
+        }
+        dims = shapes.dimensions(
+            self.f.description, [np.shape(o) for o in self.operands], dict(self.statics)
+        )
+        for kernel in (rules.fwd, rules.jvp, rules.bwd):
+            if kernel is None or kernel.function == self.f:
+                continue
+            yield from self._kernel(kernel, values, dims)
+
+    def _kernel(self, kernel: Kernel, values: dict[Any, Any], dims: Any) -> Iterator[Outcome]:
+        operands = []
+        for key in kernel.operands:
+            kind = {"tangent": "input", "cotangent": "output"}.get(key[0], key[0])
+            value = values[kind, key[1]]
+            operands.append(value if kind == key[0] else np.asarray(self._direction(value)))
+        statics = statics_for(kernel.function, self.statics, dims)
+        outcomes = list(_memory(kernel.function, operands, statics))
+        yield from (
+            dataclasses.replace(o, what=f"{kernel.function.__name__}: {o.what}")
+            for o in outcomes
+        )
+        if kernel is self.f.rules.fwd:
+            found, _ = host.call(kernel.function, operands, statics)
+            values |= dict(zip(kernel.results, found, strict=True))
+
+
+def _memory(function: Function, operands: Sequence[Any], statics: Statics) -> Iterator[Outcome]:
+    """Calls without XLA: what lies around arrays and in results must not matter."""
+    names = [p.name for p in function.description.with_role(*RESULTS)]
+
+    def compare(**changed: int) -> str | None:
+        first, _ = host.call(function, operands, statics)
+        second, _ = host.call(function, operands, statics, **changed)
+        for name, a, b in zip(names, first, second, strict=True):
+            if a.tobytes() != b.tobytes():
+                return f"result '{name}' differs: {_short(a)} and {_short(b)}"
+        return None
+
+    def written() -> str | None:
+        _, around = host.call(function, operands, statics)
+        return f"writes outside of {', '.join(around)}" if around else None
+
+    # 0x41 repeated is a large number in every floating type, 0xFF is a NaN.
+    yield _outcome("every result is written", lambda: compare(poison=0xFF))
+    yield _outcome("reads only its arrays", lambda: compare(guard=0xFF))
+    yield _outcome("writes only its results", written)

@@ -1,0 +1,180 @@
+"""jaxc.check passes what is right and finds each planted fault; the host beneath it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import jaxc
+from jaxc import _jaxc, host
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def array(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).uniform(0.5, 2, shape)
+
+
+@pytest.fixture(scope="module")
+def lib() -> jaxc.Library:
+    return jaxc.load(Path(__file__).parent / "derivatives.c")
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs"),
+    [
+        ("rms", (array(5), 0.1), {}),
+        ("matvec", (array(3, 4), array(4)), {}),
+        ("fir", (array(2), array(6)), {}),
+        ("power", (1.7, 3), {}),
+        ("product", (1.5 + 2j, -0.5 + 1j), {}),
+        ("grow", (3, array(4)), {}),
+        ("line", (1.0, 3.0), {"n": 5}),
+        ("forward_only", (0.3,), {}),
+        ("reverse_only", (0.3,), {}),
+        ("neither", (0.3,), {}),
+    ],
+)
+def test_right_functions_pass(
+    lib: jaxc.Library, name: str, args: Any, kwargs: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcomes = jaxc.check(lib[name], *args, **kwargs)
+    assert all(outcome.problem is None for outcome in outcomes)
+    printed = capsys.readouterr().out
+    assert f"<jaxc function {name} " in printed
+    assert printed.count(" ok\n") == len(outcomes) >= 5
+
+
+SCALE = """
+void f(int n, const double x[n], double a, double y[n]) {
+  for (int i = 0; i < n; i++) y[i] = a * x[i] * x[i];
+}
+"""
+RIGHT_JVP = """
+void f_jvp(int n, const double x[n], double a, const double d_x[n], double d_a, double d_y[n]) {
+  for (int i = 0; i < n; i++) d_y[i] = 2 * a * x[i] * d_x[i] + d_a * x[i] * x[i];
+}
+"""
+RIGHT_BWD = """
+void f_bwd(int n, const double x[n], double a, const double ct_y[n], double ct_x[n], double *ct_a) {
+  *ct_a = 0;
+  for (int i = 0; i < n; i++) {
+    ct_x[i] = 2 * a * x[i] * ct_y[i];
+    *ct_a += ct_y[i] * x[i] * x[i];
+  }
+}
+"""
+
+
+def planted(*changes: tuple[str, str], source: str = SCALE + RIGHT_JVP + RIGHT_BWD) -> Any:
+    for old, new in changes:
+        assert old in source
+        source = source.replace(old, new)
+    return jaxc.compile(source, name="planted").f
+
+
+def test_the_unchanged_function_passes() -> None:
+    jaxc.check(planted(), array(4), 1.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (("d_y[i] = 2 * a", "d_y[i] = 3 * a"), r"f: jvp by x, finite differences: got .* expected"),
+        (("ct_x[i] = 2 * a", "ct_x[i] = 2.01 * a"), "f: vjp by x, finite differences: got"),
+        (("+ d_a * x[i] * x[i]", "+ 0 * d_a"), "f: jvp by a, finite differences"),
+        (("*ct_a += ct_y[i]", "*ct_a += 0 * ct_y[i]"), "f: vjp by a, finite differences"),
+        ((", double *ct_a) {\n  *ct_a = 0;", ") {\n  double z = 0, *ct_a = &z;"),
+         "f: vjp by a, .*: NotImplementedError: f: the derivative with respect to 'a' was asked "
+         "for, but f_bwd has no output 'ct_a'"),
+        (("a * x[i] * x[i];\n}\n\nvoid f_jvp", "a * x[i] * x[i] + 1e-9 * x[n];\n}\n\nvoid f_jvp"),
+         "f: reads only its arrays: result 'y' differs"),
+        (("y[i] = a * x[i]", "y[i] = x[-1] * 1e-9 + a * x[i]"), "f: reads only its arrays"),
+        (("y[i] = a * x[i] * x[i]", "y[i] += a * x[i] * x[i]"),
+         "f: every result is written: result 'y' differs"),
+        (("for (int i = 0; i < n; i++) y[i]", "for (int i = 1; i < n; i++) y[i]"),
+         "f: every result is written"),
+        (("for (int i = 0; i < n; i++) y[i]", "y[n] = 0; for (int i = 0; i < n; i++) y[i]"),
+         "f: writes only its results: writes outside of y"),
+        (("  *ct_a = 0;\n", ""), "f: f_bwd: every result is written|f: vjp by a"),
+        (("ct_x[i] = 2 * a * x[i]", "ct_x[i] = 1e-9 * x[n] + 2 * a * x[i]"),
+         "f: f_bwd: reads only its arrays"),
+        (("d_y[i] = 2 * a", "d_y[n] = 0, d_y[i] = 2 * a"), "f: f_jvp: writes only its results"),
+    ],
+)  # fmt: skip
+def test_each_planted_fault_is_found(change: tuple[str, str], text: str) -> None:
+    with pytest.raises(AssertionError, match=text):
+        jaxc.check(planted(change), array(4), 1.5)
+
+
+def test_a_row_that_depends_on_the_one_before_is_found() -> None:
+    source = """
+double last;
+void f(int n, const double x[n], double y[n]) {
+  for (int i = 0; i < n; i++) y[i] = x[i] + last;
+  last = x[0];
+}
+"""
+    function = planted(source=source)
+    with pytest.raises(AssertionError, match=r"^f: "):
+        jaxc.check(function, array(3))
+
+
+def test_single_precision_has_its_own_tolerance() -> None:
+    source = (SCALE + RIGHT_JVP + RIGHT_BWD).replace("double", "float")
+    jaxc.check(jaxc.compile(source).f, array(4).astype(np.float32), 1.5)
+
+
+def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"jaxc\.check takes a jaxc function, got"):
+        jaxc.check(np.sin, 1.0)  # type: ignore[arg-type]
+
+
+# ---- the host ----
+
+
+def test_the_host_calls_what_xla_calls(lib: jaxc.Library) -> None:
+    x = array(3, 5)
+    (y,), written = host.call(lib.rms, [x, np.float64(0.1)])
+    np.testing.assert_array_equal(y, jax.jit(lib.rms)(x, 0.1))
+    assert written == []
+
+
+def test_the_host_sends_statics_of_every_kind() -> None:
+    source = """
+#include <complex.h>
+#include <stdint.h>
+#include <string.h>
+#pragma jaxc static(b, k, u, z, s)
+void f(_Bool b, int k, uint64_t u, double complex z, const char *s, int n, double y[n]) {
+  y[0] = b; y[1] = k; y[2] = (double)(u >> 60); y[3] = cimag(z); y[4] = (double)strlen(s);
+}
+"""
+    f = jaxc.compile(source).f
+    given = {"b": True, "k": -3, "u": 2**63, "z": 1 + 2j, "s": "four", "n": 5}
+    (y,), _ = host.call(f, [], tuple(given.items()))
+    np.testing.assert_array_equal(y, [1, -3, 8, 2, 4])
+    np.testing.assert_array_equal(f(True, -3, 2**63, 1 + 2j, "four", n=5), y)
+
+
+def test_the_host_gives_the_error_of_the_handler(lib: jaxc.Library) -> None:
+    bad = jaxc.compile("int f(int n, const double x[n], double y[n]) { return 4; }").f
+    with pytest.raises(host.HostError, match=r"f: returned status 4 \(batch row 0 of 3\)"):
+        host.call(bad, [array(3, 2)])
+
+
+def test_the_host_refuses_a_buffer_that_is_too_small(lib: jaxc.Library) -> None:
+    capsule = lib.neither.handlers["cpu"]
+    small = np.zeros(1, np.uint8)
+    with pytest.raises(ValueError, match="operand 0 needs 8 bytes, its buffer has 1"):
+        _jaxc.call_handler(capsule, ((12, (), small),), (), ())
+    with pytest.raises(ValueError, match="impossible size -1"):
+        _jaxc.call_handler(capsule, ((12, (-1,), small),), (), ())
+    with pytest.raises(TypeError):
+        _jaxc.call_handler(capsule, (3,), (), ())
+    code, text = _jaxc.call_handler(capsule, (), (), ())
+    assert (code, text) == (3, "neither: called with 0 arguments, expected 1")
