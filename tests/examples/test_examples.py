@@ -597,7 +597,8 @@ def test_bf16_scale_of_special_values() -> None:
 
 
 def test_each_example_has_a_case() -> None:
-    assert [file.stem for file in FILES] == sorted(case.name for case in CASES)
+    names = {case.name for case in CASES} | {"rms_norm_grad"}
+    assert [file.stem for file in FILES] == sorted(names)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -623,3 +624,27 @@ def test_compiles_without_warnings(file: Path, compiler: str, tmp_path: Path) ->
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# The example with derivatives has several functions, so it is no Case.
+
+
+def test_rms_norm_grad_agrees_with_jax_and_finite_differences() -> None:
+    lib = jaxc.load(ROOT / "examples" / "rms_norm_grad.c")
+    x = np.random.default_rng(0).standard_normal((3, 8)).astype("float32")
+
+    def reference(x: Any, eps: Any) -> Any:
+        return x / jnp.sqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps)
+
+    def losses(function: Any) -> Any:
+        return jax.value_and_grad(lambda x, e: jnp.sum(function(x, e) ** 3), (0, 1))
+
+    for wrap in (lambda f: f, jax.jit):
+        ours, theirs = (wrap(losses(f))(x, 0.1) for f in (lib.rms_norm, reference))
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-4, 1e-5), ours, theirs)
+    tangents = (np.cos(x), np.float32(0.3))
+    ours, theirs = (
+        jax.jvp(f, (x, np.float32(0.1)), tangents) for f in (lib.rms_norm, reference)
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-4, 1e-5), ours, theirs)
+    jaxc.check(lib.rms_norm, x[0], 0.1)

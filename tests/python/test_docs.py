@@ -23,7 +23,7 @@ def test_the_readme_s_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "rms_norm.c").write_text(kernel)
     names = {"x": jnp.arange(12.0).reshape(3, 4), "epsilons": jnp.array([1e-5, 1.0])}
     programs = blocks("python")
-    assert len(programs) == 2
+    assert len(programs) == 3
     for program in programs:
         exec(compile(program, "README.md", "exec"), names)
     assert names["y"].shape == (3, 4)
@@ -37,8 +37,8 @@ def test_the_readme_s_table_is_measured() -> None:
 
 def test_every_example_file_named_in_the_readme_is_there() -> None:
     text = (ROOT / "README.md").read_text()
-    assert len(list((ROOT / "examples").glob("*.c"))) == 13
-    assert "Thirteen kinds" in text
+    assert len(list((ROOT / "examples").glob("*.c"))) == 14
+    assert "Fourteen kinds" in text
     for path in re.findall(r"`((?:include|python|src|examples|tests|bench)/[\w/.]*)`", text):
         assert (ROOT / path).exists(), path
 
