@@ -17,8 +17,8 @@
 #ifndef JAXC_BATCH_H
 #define JAXC_BATCH_H
 
+#include <jaxc/bound.h>
 #include <jaxc/call.h>
-#include <jaxc/library.h>
 #include <stdlib.h>
 
 #ifdef __cplusplus
@@ -61,54 +61,6 @@ typedef struct {
   int64_t sizes[JAXC_MAX_AXES];
   long long strides[JAXC_MAX_AXES][JAXCI_MAX_SLOTS];
 } jaxci_axes;
-
-/* The value of a bound. Returns 0 on overflow, division by zero or a broken program. */
-static int jaxci_bound_value(const jaxc_bound *bound, const long long *dims,
-                             int64_t *out) {
-  int64_t stack[JAXC_MAX_BOUND_DEPTH];
-  int32_t depth = 0;
-  for (int32_t i = 0; i < bound->step_count; i++) {
-    const jaxc_bound_step step = bound->steps[i];
-    int64_t a, b;
-    if (step.code == JAXC_BOUND_CONSTANT || step.code == JAXC_BOUND_DIM) {
-      if (depth == JAXC_MAX_BOUND_DEPTH) return 0;
-      stack[depth++] = step.code == JAXC_BOUND_CONSTANT ? step.argument
-                                                        : (int64_t)dims[step.argument];
-      continue;
-    }
-    if (depth < 2) return 0;
-    b = stack[--depth];
-    a = stack[depth - 1];
-    switch (step.code) {
-      case JAXC_BOUND_ADD:
-        if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) return 0;
-        a += b;
-        break;
-      case JAXC_BOUND_SUBTRACT:
-        if (b < 0 ? a > INT64_MAX + b : a < INT64_MIN + b) return 0;
-        a -= b;
-        break;
-      case JAXC_BOUND_MULTIPLY: {
-        const int negative = (a < 0) != (b < 0);
-        int64_t product;
-        if (a == INT64_MIN || b == INT64_MIN) return 0;
-        if (!jaxc_multiply(a < 0 ? -a : a, b < 0 ? -b : b, &product)) return 0;
-        a = negative ? -product : product;
-        break;
-      }
-      case JAXC_BOUND_DIVIDE:
-        if (b == 0 || (a == INT64_MIN && b == -1)) return 0;
-        a /= b;
-        break;
-      default:
-        return 0;
-    }
-    stack[depth - 1] = a;
-  }
-  if (depth != 1) return 0;
-  *out = stack[0];
-  return 1;
-}
 
 /* Views one array and compares the core sizes that are plain dimensions, or learns them. */
 static inline jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
@@ -240,12 +192,12 @@ static jaxc_status jaxci_batch_solve(jaxci_batch *batch, const jaxc_solve_step *
   const int64_t size = jaxci_core_size(batch, slot, step->axis);
   int64_t at_zero, at_one, value = 0;
   batch->dims[step->dim] = 0;
-  if (!jaxci_bound_value(bound, batch->dims, &at_zero)) at_zero = size;
+  if (!jaxc_bound_value(bound, batch->dims, &at_zero)) at_zero = size;
   batch->dims[step->dim] = 1;
-  if (!jaxci_bound_value(bound, batch->dims, &at_one)) at_one = at_zero;
+  if (!jaxc_bound_value(bound, batch->dims, &at_one)) at_one = at_zero;
   if (at_one != at_zero) value = (size - at_zero) / (at_one - at_zero);
   batch->dims[step->dim] = value;
-  if (!jaxci_bound_value(bound, batch->dims, &at_zero) || at_zero != size) {
+  if (!jaxc_bound_value(bound, batch->dims, &at_zero) || at_zero != size) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                      "'%s' has %lld elements on core axis %d, which no %s gives (C: %s)",
                      parameter->name, (long long)size, (int)step->axis,
@@ -262,7 +214,7 @@ static jaxc_status jaxci_batch_compare(const jaxci_batch *batch, int32_t slot,
     const jaxc_bound *bound = &parameter->bounds[axis];
     const int64_t size = jaxci_core_size(batch, slot, axis);
     int64_t expected = 0;
-    if (!jaxci_bound_value(bound, batch->dims, &expected)) {
+    if (!jaxc_bound_value(bound, batch->dims, &expected)) {
       return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                        "the size %s of '%s' has no value for these dimensions",
                        bound->text, parameter->name);
@@ -408,7 +360,7 @@ static jaxc_status jaxci_batch_block_bytes(const jaxci_batch *batch, int32_t k,
   if (parameter->role != JAXC_ROLE_SCRATCH) return JAXC_OK;
   for (int32_t axis = 0; axis < parameter->rank; axis++) {
     int64_t size;
-    if (!jaxci_bound_value(&parameter->bounds[axis], batch->dims, &size) ||
+    if (!jaxc_bound_value(&parameter->bounds[axis], batch->dims, &size) ||
         !jaxc_multiply(bytes, size, &bytes)) {
       return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                        "scratch '%s' has no size for these dimensions (C: %s)",

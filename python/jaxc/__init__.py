@@ -4,6 +4,7 @@
 >>> rms_norm = jaxc.load("rms_norm.c").rms_norm
 """
 
+import jaxc.derivative  # noqa: F401 (registers the derivative rules of the primitives)
 from jaxc.check import check
 from jaxc.compiler import include_dir
 from jaxc.function import Function, OverloadedFunction, overload

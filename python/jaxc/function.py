@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxc import compat
-from jaxc.derivative import Rules
 from jaxc.description import OPERANDS, RESULTS, STRING, Description, Parameter, Role
+from jaxc.link import Rules
 from jaxc.primitive import Statics, call_p
 
 _KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}  # V: bfloat16 and 8-bit floats

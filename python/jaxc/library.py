@@ -12,9 +12,9 @@ from typing import Any
 
 from jaxc import _jaxc, compat  # type: ignore[attr-defined]
 from jaxc.build import Options, Source, build, read_sources
-from jaxc.derivative import link
 from jaxc.description import Bound, Description, Dim, Parameter, Role
 from jaxc.function import Function, OverloadedFunction
+from jaxc.link import link
 
 _SERIAL, _EFFECT = 1, 2
 _NONDIFFERENTIABLE, _LINEAR = 1, 2

@@ -2,6 +2,7 @@
 #include <jaxc/abi.h>
 #include <jaxc/attrs.h>
 #include <jaxc/batch.h>
+#include <jaxc/bound.h>
 #include <jaxc/call.h>
 #include <jaxc/error.h>
 #include <jaxc/jaxc.h>
