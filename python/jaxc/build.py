@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import os
+import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -225,18 +226,28 @@ def _compile(
         for job in running:
             job.result()
     arguments = ["-shared", "-o", str(folder / file), *objects, *options.flags]
-    arguments += [*options.link_flags(), *_system_link_flags()]
-    found.run(arguments, what=f"linking {name}")
+    arguments += [*options.link_flags(), *_system_link_flags(found)]
+    _, warnings = found.run_with_messages(arguments, what=f"linking {name}")
+    if unresolved := sorted(set(_UNRESOLVED.findall(warnings))):
+        # No error: the process that loads it may have them, as Python has its own API.
+        _write(folder / "unresolved", "\n".join(unresolved))
     for leftover in [*folder.glob("*.o"), *folder.glob("*.i")]:
         leftover.unlink()
 
 
-def _system_link_flags() -> list[str]:
+#: A symbol that no file defines, in the words of GNU ld and of lld.
+_UNRESOLVED = re.compile(r"undefined (?:reference to|symbol:?) [`'\"]?([A-Za-z_]\w*)")
+
+
+def _system_link_flags(found: Compiler) -> list[str]:
     if sys.platform == "darwin":
         return ["-Wl,-dead_strip", "-undefined", "dynamic_lookup"]
     # What no handler reaches goes, with its undefined symbols: a file whose other
     # functions need more than this machine has still loads.
-    return ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-pthread", "-lm"]
+    checks = ["-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"]
+    if "ziglang" in found.command:  # its linker has no such warning
+        checks = []
+    return ["-Wl,--gc-sections", "-Wl,-Bsymbolic", *checks, "-pthread", "-lm"]
 
 
 def _write(path: Path, text: str) -> None:

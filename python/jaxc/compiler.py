@@ -45,7 +45,13 @@ class Compiler:
     version: str
 
     def run(self, arguments: Sequence[str], *, what: str, text: str | None = None) -> str:
-        """Runs the compiler and returns its standard output.
+        """Runs the compiler and returns its standard output. See ``run_with_messages``."""
+        return self.run_with_messages(arguments, what=what, text=text)[0]
+
+    def run_with_messages(
+        self, arguments: Sequence[str], *, what: str, text: str | None = None
+    ) -> tuple[str, str]:
+        """Runs the compiler and returns its standard output and its warnings.
 
         Args:
           what: what is being done, for the error: "compiling rms_norm.c".
@@ -66,7 +72,8 @@ class Compiler:
         except OSError as error:
             raise RuntimeError(f"{what}: cannot run {shlex.join(command)}: {error}") from error
         if done.returncode == 0:
-            return done.stdout.decode("utf-8", "surrogateescape")
+            output = done.stdout.decode("utf-8", "surrogateescape")
+            return output, done.stderr.decode("utf-8", "replace")
         message = done.stderr.decode("utf-8", "replace").strip()
         if done.returncode < 0:
             name = signal.Signals(-done.returncode).name

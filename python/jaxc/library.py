@@ -130,10 +130,12 @@ def _open(path: Path) -> tuple[Any, ...]:
     except OSError as error:
         hint = ""
         if "undefined symbol" in str(error):
-            symbol = str(error).rpartition("undefined symbol:")[2].strip()
+            missing = str(error).rpartition("undefined symbol:")[2].split()[:1]
+            if (path.parent / "unresolved").exists():
+                missing = (path.parent / "unresolved").read_text().split()
             hint = (
-                f". No file that was loaded defines '{symbol}': add the file, or the library "
-                f"that has it, libraries=[...]"
+                f". No file that was loaded defines {', '.join(repr(m) for m in missing)}: add "
+                "the file, or the library that has it, libraries=[...]"
             )
         raise OSError(f"cannot load {path.name}: {error}{hint}") from error
     except ValueError as error:

@@ -208,6 +208,19 @@ def test_a_missing_definition_names_the_symbol() -> None:
         jaxc.compile("double mystery(double x); double f(double x) { return mystery(x); }")
 
 
+def test_all_missing_definitions_are_named_at_once() -> None:
+    source = "double b(double); double a(double); double f(double x) { return a(x) + b(x); }"
+    with pytest.raises(OSError, match="No file that was loaded defines 'a', 'b': add the file"):
+        jaxc.compile(source)
+
+
+def test_symbols_of_the_process_resolve(x64: None) -> None:
+    lib = jaxc.compile(
+        "int Py_IsInitialized(void);\nint f(int x) { return x * Py_IsInitialized(); }"
+    )
+    assert lib.f(3) == 3
+
+
 def test_what_no_handler_needs_may_be_missing(x64: None) -> None:
     lib = jaxc.compile(
         "struct s; double mystery(struct s *); double g(struct s *p) { return mystery(p); }\n"
