@@ -25,6 +25,7 @@ class Outcome:
 
     what: str
     problem: str | None = None
+    is_memory: bool = False
 
 
 def check(
@@ -36,7 +37,8 @@ def check(
     are filled beforehand, to find reads and writes outside of an array and results that are
     not written; under jit, vmap, and scan; and its jvp and vjp are compared with finite
     differences in a random direction for each floating input, with each other, and under
-    vmap and jit.
+    vmap and jit. A derivative kernel is a function too: ``jaxc.check(lib.f_bwd, ...)`` tries
+    second order.
 
     Args:
       args, kwargs: arguments of the function, at a point where it is smooth.
@@ -54,28 +56,34 @@ def check(
     """
     if not isinstance(function, Function):
         raise TypeError(f"jaxc.check takes a jaxc function, got {function!r}")
-    outcomes = list(_Checker(function, args, kwargs, rtol, seed).outcomes())
-    width = max(len(outcome.what) for outcome in outcomes)
     print(f"{function!r}")
-    for outcome in outcomes:
-        print(f"  {outcome.what:{width}}  {outcome.problem or 'ok'}")
+    outcomes = []
+    for outcome in _Checker(function, args, kwargs, rtol, seed).outcomes():
+        outcomes.append(outcome)
+        print(f"  {outcome.what:44}  {outcome.problem or 'ok'}", flush=True)
+        if outcome.problem is not None and outcome.is_memory:
+            break  # to go on would write over the memory of this process
     for outcome in outcomes:
         if outcome.problem is not None:
             raise AssertionError(f"{function.__name__}: {outcome.what}: {outcome.problem}")
     return outcomes
 
 
-def _outcome(what: str, run: Callable[[], str | None]) -> Outcome:
+def _outcome(what: str, run: Callable[[], str | None], is_memory: bool = False) -> Outcome:
     try:
-        return Outcome(what, run())
+        return Outcome(what, run(), is_memory)
     except Exception as error:
         text = str(error).partition("\n")[0]
-        return Outcome(what, f"{type(error).__name__}: {text}")
+        return Outcome(what, f"{type(error).__name__}: {text}", is_memory)
 
 
-def _differ(ours: Sequence[Any], theirs: Sequence[Any], rtol: float) -> str | None:
+def _differ(
+    ours: Sequence[Any], theirs: Sequence[Any], rtol: float, must_be_finite: bool = False
+) -> str | None:
     for a, b in zip(ours, theirs, strict=True):
         a, b = np.asarray(a), np.asarray(b)
+        if must_be_finite and not np.isfinite(b).all():
+            return f"the differences are {_short(b)} here; choose a point where f is smooth"
         scale = np.max(np.abs(b[np.isfinite(b)]), initial=0)
         if not np.allclose(a, b, rtol=rtol, atol=rtol * float(scale) + 1e-30, equal_nan=True):
             return f"got {_short(a)}, expected {_short(b)}"
@@ -114,8 +122,9 @@ class _Checker:
         if not self.f.description.effect and not self.f.description.serial:
             yield from _memory(self.f, arrays, self.statics)
             yield from self._transforms()
-        if self.f.rules or self.f._ruled is not None:
+        if self.f._rule_kind is None:
             yield from self._kernels()
+        if self.f.rules or self.f._rule_kind is not None:
             yield from self._derivatives()
 
     # ---- values ----
@@ -158,15 +167,20 @@ class _Checker:
     # ---- derivatives ----
 
     def _derivatives(self) -> Iterator[Outcome]:
+        rule = self.f._rule_kind
+        has_jvp = rule == "jvp" or (rule is None and self.f.rules.jvp is not None)
+        has_vjp = rule is not None or self.f.rules.bwd is not None
+        if has_jvp:
+            yield _outcome("jvp by all inputs together", self._jvp_together)
         for index, parameter in enumerate(self.parameters):
-            if not parameter.is_differentiable or parameter.nondifferentiable:
+            if not self._may_move(parameter):
                 continue
             name = parameter.name
-            if self.f.rules.jvp is not None or self.f._ruled is not None:
+            if has_jvp:
                 yield _outcome(
                     f"jvp by {name}, finite differences", functools.partial(self._jvp, index)
                 )
-            if self.f.rules.bwd is not None or self.f._ruled is not None:
+            if has_vjp:
                 yield _outcome(
                     f"vjp by {name}, finite differences", functools.partial(self._vjp, index)
                 )
@@ -174,9 +188,16 @@ class _Checker:
                     f"vjp by {name}, vmap and jit", functools.partial(self._vmap_vjp, index)
                 )
 
+    def _kinds(self) -> list[bool]:
+        return [p.is_differentiable for p in self.f.description.with_role(*RESULTS)]
+
+    @staticmethod
+    def _may_move(parameter: Parameter) -> bool:
+        return parameter.is_differentiable and not parameter.nondifferentiable
+
     def _only(self, index: int) -> Callable[[Any], list[Any]]:
         """The floating outputs as a function of one operand."""
-        kinds = [p.is_differentiable for p in self.f.description.with_role(*RESULTS)]
+        kinds = self._kinds()
 
         def only(value: Any) -> list[Any]:
             args = [value if i == index else o for i, o in enumerate(self.operands)]
@@ -207,7 +228,33 @@ class _Checker:
     def _jvp(self, index: int) -> str | None:
         direction = self._direction(self.operands[index])
         _, tangents = jax.jvp(self._only(index), (self.operands[index],), (direction,))
-        return _differ(tangents, self._difference(index, direction), self.rtol)
+        expected = self._difference(index, direction)
+        return _differ(tangents, expected, self.rtol, must_be_finite=True)
+
+    def _jvp_together(self) -> str | None:
+        """All tangents at once are the sum of each alone, and change sign together."""
+        names = [i for i, p in enumerate(self.parameters) if self._may_move(p)]
+        points = [self.operands[i] for i in names]
+        directions = [self._direction(o) for o in points]
+
+        def only(*values: Any) -> list[Any]:
+            args = list(self.operands)
+            for i, value in zip(names, values, strict=True):
+                args[i] = value
+            kinds = self._kinds()
+            return [y for y, moves in zip(self.run(*args), kinds, strict=True) if moves]
+
+        def push(tangents: Sequence[Any]) -> list[Any]:
+            return jax.jvp(only, points, tangents)[1]  # type: ignore[no-any-return]
+
+        alone = [
+            push([d if i == k else jnp.zeros_like(d) for k, d in enumerate(directions)])
+            for i in range(len(names))
+        ]
+        total = [sum(np.asarray(part) for part in parts) for parts in zip(*alone, strict=True)]
+        together = push(directions)
+        back = [-np.asarray(t) for t in push([-d for d in directions])]
+        return _differ(together, total, 1e-4) or _differ(back, together, 1e-4)
 
     def _vjp(self, index: int) -> str | None:
         """<ct, J v> from finite differences against <J^T ct, v>, for a few directions."""
@@ -217,8 +264,14 @@ class _Checker:
             cts = [self._direction(y) for y in outs]
             (transposed,) = back(cts)
             moved = self._difference(index, direction)
-            pairs = [np.sum(np.asarray(c) * m) for c, m in zip(cts, moved, strict=True)]
-            ours = np.sum(np.asarray(transposed) * np.asarray(direction))
+            if not all(np.isfinite(m).all() for m in moved):
+                return "the differences are not finite here; choose a smooth point"
+            # JAX pairs complex numbers without conjugation, and only the real part counts
+            # where real and complex meet.
+            pairs = [
+                np.real(np.sum(np.asarray(c) * m)) for c, m in zip(cts, moved, strict=True)
+            ]
+            ours = np.real(np.sum(np.asarray(transposed) * np.asarray(direction)))
             scale = sum(
                 float(np.sum(np.abs(np.asarray(c) * m)))
                 for c, m in zip(cts, moved, strict=True)
@@ -257,6 +310,8 @@ class _Checker:
             if kernel is None or kernel.function == self.f:
                 continue
             yield from self._kernel(kernel, values, dims)
+        for name, problem in rules.unusable:
+            yield Outcome(f"{name} is linked", f"it {problem}")
 
     def _kernel(self, kernel: Kernel, values: dict[Any, Any], dims: Any) -> Iterator[Outcome]:
         operands = []
@@ -272,7 +327,13 @@ class _Checker:
         )
         if kernel is self.f.rules.fwd:
             found, _ = host.call(kernel.function, operands, statics)
-            values |= dict(zip(kernel.results, found, strict=True))
+            results = dict(zip(kernel.results, found, strict=True))
+            outputs = [key for key in kernel.results if key[0] == "output"]
+            ours, theirs = [results[k] for k in outputs], [values[k] for k in outputs]
+            name = kernel.function.__name__
+            what = f"{name}: gives the outputs of {self.f.__name__}"
+            yield _outcome(what, lambda: _differ(ours, theirs, 1e-5))
+            values |= results
 
 
 def _memory(function: Function, operands: Sequence[Any], statics: Statics) -> Iterator[Outcome]:
@@ -291,7 +352,8 @@ def _memory(function: Function, operands: Sequence[Any], statics: Statics) -> It
         _, around = host.call(function, operands, statics)
         return f"writes outside of {', '.join(around)}" if around else None
 
-    # 0x41 repeated is a large number in every floating type, 0xFF is a NaN.
-    yield _outcome("every result is written", lambda: compare(poison=0xFF))
-    yield _outcome("reads only its arrays", lambda: compare(guard=0xFF))
-    yield _outcome("writes only its results", written)
+    # 0x41 and its followers repeated are large numbers in every floating type, 0xC1 and its
+    # followers large negative ones, and 0xFF is a NaN.
+    yield _outcome("every result is written", lambda: compare(poison=0xFF), True)
+    yield _outcome("reads only its arrays", lambda: compare(guard=0xC1), True)
+    yield _outcome("writes only its results", written, True)

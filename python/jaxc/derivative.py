@@ -127,6 +127,13 @@ def _tangents_out(
     return out
 
 
+def _check_usable(function: Function) -> None:
+    for name, why in function.rules.unusable:
+        raise NotImplementedError(
+            f"{function.__name__}: the C function {name} is there and cannot be used: it {why}"
+        )
+
+
 def _check_differentiable(function: Function, names: Iterable[str]) -> None:
     name = function.__name__
     for parameter in function.description.with_role(*OPERANDS):
@@ -135,6 +142,7 @@ def _check_differentiable(function: Function, names: Iterable[str]) -> None:
                 f"{name}: a derivative with respect to '{parameter.name}' was asked for, which "
                 f"'#pragma jaxc nondifferentiable({parameter.name})' rules out"
             )
+    _check_usable(function)
     if not function.rules:
         raise NotImplementedError(
             f"{name} has no derivative: write the C function {name}_jvp (forward mode) or "
@@ -191,7 +199,13 @@ def _linear_abstract_eval(
 def _needs(function: Function, kernel: Kernel | None, suffix: str, mode: str) -> Kernel:
     if kernel is not None:
         return kernel
+    _check_usable(function)
     other = "bwd" if suffix == "jvp" else "jvp"
+    if function.rules.linear and suffix == "bwd":
+        raise NotImplementedError(
+            f"{function.__name__}: reverse mode needs the C function "
+            f"{function.__name__}_transpose or {function.__name__}_bwd"
+        )
     raise NotImplementedError(
         f"{function.__name__}: {mode} mode needs the C function {function.__name__}_{suffix}; "
         f"only {function.__name__}_{other} is there"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import keyword
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from jaxc.link import Rules
 from jaxc.primitive import Statics, call_p
 
 _KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}  # V: bfloat16 and 8-bit floats
+#: What rounds to infinity in float32 is larger than this.
+_LARGEST_FLOAT = 3.4028235677973366e38
 _X64 = frozenset({"int64", "uint64", "float64", "complex128"})
 
 
@@ -60,6 +63,7 @@ class Function:
         self.rules = Rules()
         #: Statics -> the call with its rule given in Python, if there is one.
         self._ruled: Callable[[Statics], Callable[..., Any]] | None = None
+        self._rule_kind: str | None = None
         self._identity: tuple[Any, ...] = (library_path, description.name)
         self._recipe = recipe
         self._operands = description.with_role(*OPERANDS)
@@ -72,6 +76,11 @@ class Function:
         self._jitted_plain = self._jitted(())
         #: Types of arguments that jit takes as they are; they are checked when it traces.
         self._plain_types: set[tuple[type, ...]] = set()
+        self._single_precision = [
+            i
+            for i, p in enumerate(self._operands)
+            if p.rank == 0 and p.numpy_dtype.name in ("float32", "complex64")
+        ]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the C function.
@@ -82,7 +91,12 @@ class Function:
           jax.errors.JaxRuntimeError: when the C function reports an error.
         """
         if not kwargs and tuple(map(type, args)) in self._plain_types:
-            return self._jitted_plain(*args)
+            for position in self._single_precision:
+                value = args[position]
+                if type(value) is float and _LARGEST_FLOAT < abs(value) < math.inf:
+                    break  # jit would make it infinite
+            else:
+                return self._jitted_plain(*args)
         return self._call(args, kwargs)
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -104,8 +118,11 @@ class Function:
     def _is_plain(parameter: Parameter, kind: type) -> bool:
         """Whether jit may see a value of this type itself: its conversion loses nothing."""
         if kind is float:
-            return parameter.rank == 0 and parameter.numpy_dtype.kind in "fcV"
-        return issubclass(kind, jax.Array)
+            wide = ("float32", "float64", "complex64", "complex128")
+            return parameter.rank == 0 and parameter.numpy_dtype.name in wide
+        # A weakly typed integer may be too large for its C type: not taken unseen.
+        is_integer = parameter.rank == 0 and parameter.numpy_dtype.kind in "iu"
+        return issubclass(kind, jax.Array) and not is_integer
 
     def _make_jitted(self, statics: Statics) -> Callable[..., Any]:
         def traced(*operands: Any) -> Any:
@@ -204,6 +221,9 @@ class Function:
             self._check_dtype(parameter, value.dtype, weak=False)
             return value
         if isinstance(value, jax.Array):
+            is_number = parameter.rank == 0 and value.ndim == 0 and value.weak_type
+            if is_number and not isinstance(value, compat.Tracer):
+                return _scalar(where, parameter, value.item())
             return value
         if hasattr(value, "__jax_array__"):
             return value.__jax_array__()
@@ -276,7 +296,7 @@ class Function:
             call.defjvp(functools.partial(rule, **dict(statics)))
             return call  # type: ignore[no-any-return]
 
-        self._set_rule(make, rule)
+        self._set_rule(make, rule, "jvp")
         return rule
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
@@ -284,7 +304,8 @@ class Function:
 
         Args:
           fwd: (*inputs, **statics) -> (outputs, residuals).
-          bwd: (residuals, cotangents of outputs, **statics) -> a cotangent for each input.
+          bwd: (residuals, cotangents of outputs, **statics) -> a cotangent for each input,
+            of the input's own shape: leading axes that broadcast are summed over here.
         """
 
         def make(statics: Statics) -> Callable[..., Any]:
@@ -293,11 +314,14 @@ class Function:
             call.defvjp(functools.partial(fwd, **given), functools.partial(bwd, **given))
             return call  # type: ignore[no-any-return]
 
-        self._set_rule(make, (fwd, bwd))
+        self._set_rule(make, (fwd, bwd), "vjp")
 
-    def _set_rule(self, make: Callable[[Statics], Callable[..., Any]], rule: object) -> None:
+    def _set_rule(
+        self, make: Callable[[Statics], Callable[..., Any]], rule: object, kind: str
+    ) -> None:
         """Programs traced before keep the old rule, so the function is now another one."""
         self._ruled = functools.lru_cache(maxsize=1024)(make)
+        self._rule_kind = kind
         self._identity = (*self._identity[:2], rule)
         self._jitted.cache_clear()
         self._jitted_plain = self._jitted(())
@@ -421,6 +445,12 @@ def _scalar(where: str, parameter: Parameter, value: Any) -> Any:
                 f"{where} is {value}, outside the range of {dtype} "
                 f"({limits.min} to {limits.max}) {shown}"
             )
+    if dtype.kind in "fV" and np.isfinite(value):
+        with np.errstate(over="ignore"):
+            converted = np.asarray(value, dtype)[()]
+        if not np.isfinite(np.float64(converted)):
+            raise OverflowError(f"{where} is {value}, too large for {dtype} {shown}")
+        return converted
     return np.asarray(value, dtype)[()]
 
 

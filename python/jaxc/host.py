@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ def call(
       operands: arrays of the parameters that are operands, in order, with their dtypes.
       statics: values of static parameters and dimensions.
       poison: byte that fills every result before the call.
-      guard: byte that fills the memory around every array.
+      guard: byte that fills the memory around the first array; each next has the next.
 
     Returns:
       The results, and the names of the parameters around which memory was written.
@@ -67,15 +68,17 @@ def call(
       ValueError: for operands whose shapes do not agree.
     """
     description = function.description
+    # Each array has a guard of its own: copying one guard onto another would not show.
+    guards = itertools.count(guard)
     inputs = [
-        _Guarded(np.shape(value), p.numpy_dtype, guard, 0)
+        _Guarded(np.shape(value), p.numpy_dtype, next(guards) % 256, 0)
         for p, value in zip(description.with_role(*OPERANDS), operands, strict=True)
     ]
     for place, value in zip(inputs, operands, strict=True):
         place.array()[...] = np.asarray(value)
     found = shapes.infer(description, [np.shape(value) for value in operands], dict(statics))
     outputs = [
-        _Guarded(shape, p.numpy_dtype, guard, poison)
+        _Guarded(shape, p.numpy_dtype, next(guards) % 256, poison)
         for p, shape in zip(description.with_role(*RESULTS), found, strict=True)
     ]
     tokens = (_TOKEN,) if description.effect else ()

@@ -57,9 +57,10 @@ class Library:
             self._functions[description.name] = function
             if description.overload is not None:
                 overloads.setdefault(description.overload, []).append(function)
+        refused = {n: d.refusal for n, d in self._descriptions.items() if d.refusal is not None}
         plain = {n: f for n, f in self._functions.items() if isinstance(f, Function)}
         for function in plain.values():
-            function.rules = link(function, plain)
+            function.rules = link(function, plain, refused)
         for overload, members in overloads.items():
             if overload in self._functions:
                 raise ValueError(

@@ -39,6 +39,8 @@ class Rules:
     bwd: Kernel | None = None
     linear: frozenset[str] = frozenset()
     """Inputs in which the function is linear."""
+    unusable: tuple[tuple[str, str], ...] = ()
+    """Kernels that are there and cannot be called: (name, why)."""
 
     def __bool__(self) -> bool:
         return self.jvp is not None or self.bwd is not None
@@ -52,8 +54,13 @@ class Rules:
         return tuple(dict.fromkeys(keys))
 
 
-def link(function: Function, siblings: Mapping[str, Function]) -> Rules:
+def link(
+    function: Function, siblings: Mapping[str, Function], refused: Mapping[str, str]
+) -> Rules:
     """Finds the derivative kernels of a function among those of its library.
+
+    Args:
+      refused: functions of the library that cannot be called, and why.
 
     Raises:
       ValueError: with file and line, when a kernel's parameters do not fit the function's.
@@ -76,7 +83,10 @@ def link(function: Function, siblings: Mapping[str, Function]) -> Rules:
         bwd = _Linker(function, transpose).bwd([], None)
     elif bwd is None and name.endswith("_transpose") and base is not None:
         bwd = _transpose_of_transpose(function, base)
-    return Rules(jvp, forward, bwd, frozenset(linear))
+    suffixes = ("jvp", "fwd", "bwd", "transpose")
+    names = [f"{name}_{suffix}" for suffix in suffixes]
+    unusable = tuple((n, refused[n]) for n in names if n in refused)
+    return Rules(jvp, forward, bwd, frozenset(linear), unusable)
 
 
 def linear_inputs(function: Function, siblings: Mapping[str, Function]) -> list[str]:

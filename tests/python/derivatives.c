@@ -108,7 +108,6 @@ double complex product_jvp(double complex x, double complex y, double complex d_
                            double complex d_y) {
   return d_x * y + x * d_y;
 }
-#pragma jaxc scalar(ct_x, ct_y)
 void product_bwd(double complex x, double complex y, double complex ct_return,
                  double complex *ct_x, double complex *ct_y) {
   *ct_x = ct_return * y;
@@ -172,8 +171,7 @@ double reverse_only_bwd(double x, double ct_return) { return cos(x) * ct_return;
 double neither(double x) { return sin(x); }
 double partial(double x, double y) { return x * y; }
 double partial_jvp(double x, double y, double d_x) { return d_x * y; }
-#pragma jaxc scalar(ct_x)
-void partial_bwd(double y, double ct_return, double *ct_x) { *ct_x = y * ct_return; }
+void partial_bwd(double x, double y, double ct_return, double *ct_x) { *ct_x = y * ct_return; }
 #pragma jaxc nondifferentiable(y)
 double barred(double x, double y) { return x * y; }
 double barred_jvp(double x, double y, double d_x, double d_y) { return d_x * y; }

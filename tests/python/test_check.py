@@ -111,6 +111,85 @@ def test_each_planted_fault_is_found(change: tuple[str, str], text: str) -> None
         jaxc.check(planted(change), array(4), 1.5)
 
 
+def test_a_guard_copied_onto_a_guard_is_found() -> None:
+    source = """
+void f(int n, const double x[n], double y[n]) { for (int i = 0; i < n; i++) y[i] = x[i]; }
+void f_bwd(int n, const double x[n], const double ct_y[n], double ct_x[n]) {
+  for (int i = 0; i <= n; i++) ct_x[i] = ct_y[i];
+}
+"""
+    with pytest.raises(AssertionError, match=r"f: f_bwd: writes only its results"):
+        jaxc.check(planted(source=source), array(3))
+
+
+def test_a_fwd_that_gives_other_outputs_is_found() -> None:
+    source = """
+double f(double x) { return x * x; }
+double f_fwd(double x, double r[1]) { r[0] = x; return x * x + 1; }
+double f_bwd(const double r[1], double ct_return) { return 2 * r[0] * ct_return; }
+"""
+    with pytest.raises(AssertionError, match=r"f: f_fwd: gives the outputs of f: got 10"):
+        jaxc.check(planted(source=source), 3.0)
+
+
+@pytest.mark.parametrize("wrong", ["100 * d_x * d_y", "fabs(d_y)"])
+def test_a_jvp_that_is_not_linear_is_found(wrong: str) -> None:
+    source = f"""
+#include <math.h>
+double f(double x, double y) {{ return x * y; }}
+double f_jvp(double x, double y, double d_x, double d_y) {{ return d_x * y + x * d_y + {wrong}; }}
+"""
+    with pytest.raises(AssertionError, match=r"f: jvp by"):
+        jaxc.check(planted(source=source), 2.0, 3.0)
+
+
+def test_real_and_complex_may_meet() -> None:
+    lib = jaxc.compile("""
+#include <complex.h>
+void to_complex(int n, const double x[n], double complex y[n]) {
+  for (int i = 0; i < n; i++) y[i] = x[i] * x[i] * I;
+}
+void to_complex_bwd(int n, const double x[n], const double complex ct_y[n], double ct_x[n]) {
+  for (int i = 0; i < n; i++) ct_x[i] = creal(2 * x[i] * I * ct_y[i]);
+}
+void to_real(int n, const double complex x[n], double y[n]) {
+  for (int i = 0; i < n; i++) y[i] = creal(x[i] * conj(x[i]));
+}
+void to_real_bwd(int n, const double complex x[n], const double ct_y[n], double complex ct_x[n]) {
+  for (int i = 0; i < n; i++) ct_x[i] = 2 * conj(x[i]) * ct_y[i];
+}
+""")
+    jaxc.check(lib.to_complex, array(3))
+    jaxc.check(lib.to_real, array(3) + 1j * array(3, seed=1))
+
+
+def test_rules_in_python_are_checked_in_their_direction() -> None:
+    f = jaxc.compile("double f(double x) { return x * x; }").f
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (2 * x * ct,))
+    jaxc.check(f, 3.0)
+    f.defjvp(lambda primals, tangents: (f(*primals), 2.1 * primals[0] * tangents[0]))
+    with pytest.raises(AssertionError, match="f: jvp by x, finite differences"):
+        jaxc.check(f, 3.0)
+
+
+def test_a_point_that_is_not_smooth_is_said() -> None:
+    source = "#include <math.h>\ndouble f(double x) { return sqrt(x); }\n"
+    source += "double f_jvp(double x, double d_x) { return NAN; }\n"
+    with pytest.raises(AssertionError, match="choose a point where f is smooth"):
+        jaxc.check(planted(source=source), -1.0)
+
+
+def test_a_kernel_that_cannot_be_called_is_said() -> None:
+    source = "double f(double x) { return x; }\nvoid f_bwd(double r, double ct_return, double *q) {}\n"
+    f = planted(source=source)
+    text = r"f: f_bwd is linked: it has parameter 'q' \(double \*q\) without a bound"
+    with pytest.raises(AssertionError, match=text):
+        jaxc.check(f, 1.0)
+    text = r"f: the C function f_bwd is there and cannot be used: it has parameter 'q'"
+    with pytest.raises(NotImplementedError, match=text):
+        jax.grad(f)(1.0)
+
+
 def test_a_row_that_depends_on_the_one_before_is_found() -> None:
     source = """
 double last;

@@ -313,6 +313,24 @@ def test_integers_do_not_wrap(lib: jaxc.Library) -> None:
         lib.byte(1.0)
 
 
+def test_weakly_typed_integers_do_not_wrap(lib: jaxc.Library, x64: None) -> None:
+    weak = jnp.asarray(2**33 + 1)
+    assert weak.weak_type
+    for _ in range(2):
+        assert lib.byte(jnp.asarray(7)) == 8
+        with pytest.raises(OverflowError, match="outside the range of uint8"):
+            lib.byte(weak)
+
+
+def test_numbers_too_large_for_float_are_refused(lib: jaxc.Library) -> None:
+    assert np.isinf(lib.cube(np.inf))
+    for _ in range(2):
+        with pytest.raises(
+            OverflowError, match=r"cube: argument 'x' is 1e\+300, too large for float32"
+        ):
+            lib.cube(1e300)
+
+
 def test_double_needs_x64_and_says_so(lib: jaxc.Library) -> None:
     text = (
         r"needs_double: 'x' is float64 \(C: const double x\[n\]\), and JAX has 64-bit types only "

@@ -210,7 +210,7 @@ class Reader:
                     f"has parameter '{name}' ({declaration}) with a pointer or an empty "
                     f"bound inside; write all its bounds: {ctype.base} {name}[n][k]"
                 )
-            if self.directives.has("scalar", name) or self._is_plain_output(ctype):
+            if self.directives.has("scalar", name) or self._is_plain_output(name, ctype):
                 return ()
             element = re.sub(r"\s*[*\[].*", "", declaration)
             element = element if "*" in declaration else element.rpartition(" ")[0]
@@ -238,19 +238,23 @@ class Reader:
             out.append(bound)
         return tuple(out)
 
-    def _is_plain_output(self, ctype: CType) -> bool:
+    def _is_plain_output(self, name: str, ctype: CType) -> bool:
         """A pointer to one result: the prototype gives its arrays bounds, this has none.
 
         Where no parameter has a bound, its author does not write them, and a guess could
         write behind one value: then the pragma must say it.
         """
-        return (
-            ctype.layers == ("*",)
-            and not ctype.is_const
-            and ctype.base != "char"
-            and self.all_integers_are_dims
-            and self.has_bounds
-        )
+        if ctype.layers != ("*",) or ctype.is_const or ctype.base == "char":
+            return False
+        return self._is_partner(name) or (self.all_integers_are_dims and self.has_bounds)
+
+    def _is_partner(self, name: str) -> bool:
+        """``double *ct_x`` beside ``double x`` in ``f_bwd``: one value, as x is."""
+        is_kernel = self.candidate.name.endswith(("_bwd", "_jvp", "_transpose"))
+        prefix, _, partner = name.partition("_")
+        if not is_kernel or prefix not in ("ct", "d") or partner not in self.names:
+            return False
+        return not self.ctypes[self.names.index(partner)].layers
 
     def _static(self, name: str, declaration: str, ctype: CType) -> Parameter:
         if name in self.dims:
