@@ -103,19 +103,14 @@ def read_sources(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
     return out
 
 
-@dataclasses.dataclass(frozen=True)
-class Built:
-    """A kernel library on disk, beside the C that was generated for it."""
-
-    library: Path
-    key: str
-
-
-def build(name: str, sources: Sequence[Source], options: Options) -> Built:
+def build(name: str, sources: Sequence[Source], options: Options) -> Path:
     """The library of some C files, from the cache when it has been built before.
 
     Args:
       name: of the library; becomes part of its targets' names.
+
+    Returns:
+      Its path; beside it lies the C that was generated for it.
 
     Raises:
       ValueError: for a pragma that cannot be accepted, with file and line.
@@ -125,10 +120,9 @@ def build(name: str, sources: Sequence[Source], options: Options) -> Built:
     units = [_preprocess(found, source, options) for source in sources]
     key = _key(name, sources, units, options, found)
     file = name + _SUFFIX.get(sys.platform, ".so")
-    path = cache.lookup_or_build(
+    return cache.lookup_or_build(
         key, file, lambda folder: _compile(found, name, file, sources, units, options, folder)
     )
-    return Built(path, key)
 
 
 def _preprocess(found: Compiler, source: Source, options: Options) -> str:
@@ -192,12 +186,10 @@ def _compile(
     # Imported here so that a library found in the cache needs no parser.
     from jaxc import generate
     from jaxc.declare import Unit, declare
-    from jaxc.declare.items import Text
 
-    declared = declare(
-        [Unit(s.path, unit, s.text) for s, unit in zip(sources, units, strict=True)]
-    )
-    hash_ = _source_hash([Text(unit).user_text for unit in units], options)
+    read = [Unit(s.path, unit, s.text) for s, unit in zip(sources, units, strict=True)]
+    declared = declare(read)
+    hash_ = _source_hash([unit.text.user_text for unit in read], options)
     everything = [description for unit in declared for description in unit]
     _write(folder / "table.c", generate.table(name, hash_, __version__, everything))
     flags = [*options.compile_flags(), "-fPIC", "-fvisibility=hidden"]

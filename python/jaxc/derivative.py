@@ -22,7 +22,7 @@ import numpy as np
 from jax.interpreters import ad, batching, mlir
 
 from jaxc import compat, shapes
-from jaxc.description import OPERANDS, RESULTS, Description, Role
+from jaxc.description import OPERANDS, RESULTS, Description, Parameter, Role
 from jaxc.link import Kernel, Key
 from jaxc.primitive import Statics, call_p, mapped_to_front
 
@@ -118,13 +118,21 @@ def _tangents_out(
     rest = iter(linear)
     for parameter, primal in zip(description.with_role(*RESULTS), outs, strict=True):
         if parameter.is_differentiable:
-            tangent = next(rest)
-            if np.shape(tangent) != np.shape(primal):
-                tangent = jnp.broadcast_to(tangent, np.shape(primal))
-            out.append(tangent)
+            out.append(_broadcast(next(rest), primal))
         else:
             out.append(compat.zero_tangent(primal))
     return out
+
+
+def _broadcast(tangent: Any, primal: Any) -> Any:
+    """A tangent that has fewer leading axes than its primal, at full shape."""
+    shape = np.shape(primal)
+    return tangent if np.shape(tangent) == shape else jnp.broadcast_to(tangent, shape)
+
+
+def _moving_results(description: Description) -> list[Parameter]:
+    """The results that have tangents."""
+    return [p for p in description.with_role(*RESULTS) if p.is_differentiable]
 
 
 def _check_usable(function: Function) -> None:
@@ -142,8 +150,8 @@ def _check_differentiable(function: Function, names: Iterable[str]) -> None:
                 f"{name}: a derivative with respect to '{parameter.name}' was asked for, which "
                 f"'#pragma jaxc nondifferentiable({parameter.name})' rules out"
             )
-    _check_usable(function)
     if not function.rules:
+        _check_usable(function)
         raise NotImplementedError(
             f"{name} has no derivative: write the C function {name}_jvp (forward mode) or "
             f"{name}_bwd (reverse mode), or give a rule with {name}.defjvp or .defvjp"
@@ -191,8 +199,7 @@ def _linear_abstract_eval(
         compat.result_aval(
             (*leading, *shapes.core(description, p, dict(sizes))), p.numpy_dtype, operands
         )
-        for p in description.with_role(*RESULTS)
-        if p.is_differentiable
+        for p in _moving_results(description)
     ]
 
 
@@ -248,11 +255,7 @@ def _linear_expand(
     kernel = _forward_kernel(function, wrt)
     values = dict(zip(_keys(function, wrt), operands, strict=True))
     results = _call(kernel, values, statics, dict(sizes))
-    return [
-        results["tangent", p.name]
-        for p in function.description.with_role(*RESULTS)
-        if p.is_differentiable
-    ]
+    return [results["tangent", p.name] for p in _moving_results(function.description)]
 
 
 def _linear_batch(
@@ -276,11 +279,7 @@ def _linear_jvp_rule(
         moving = [t for t in tangents[: len(wrt)] if not _is_zero(t)]
         operands = compat.match_varying([*moving, *primals[len(wrt) :]])
         linear = linear_p.bind(*operands, **{**params, "wrt": tuple(names)})
-        matched = [
-            t if np.shape(t) == np.shape(o) else jnp.broadcast_to(t, np.shape(o))
-            for t, o in zip(linear, outs, strict=True)
-        ]
-        return outs, matched
+        return outs, [_broadcast(t, out) for t, out in zip(linear, outs, strict=True)]
     kernel = _forward_kernel(function, wrt)
     dims = dict(params["sizes"])
     keys = _keys(function, wrt)
@@ -296,11 +295,7 @@ def _linear_jvp_rule(
         operands, operand_tangents, function=kernel.function, statics=statics
     )
     by_key = dict(zip(kernel.results, zip(results, result_tangents, strict=True), strict=True))
-    order = [
-        ("tangent", p.name)
-        for p in function.description.with_role(*RESULTS)
-        if p.is_differentiable
-    ]
+    order = [("tangent", p.name) for p in _moving_results(function.description)]
     return [by_key[key][0] for key in order], [by_key[key][1] for key in order]
 
 
@@ -326,8 +321,7 @@ def _linear_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any
     values: Values = {
         key: arg for key, arg in zip(keys, args, strict=True) if not ad.is_undefined_primal(arg)
     }
-    outputs = [p for p in description.with_role(*RESULTS) if p.is_differentiable]
-    for parameter, ct in zip(outputs, cts, strict=True):
+    for parameter, ct in zip(_moving_results(description), cts, strict=True):
         if not _is_zero(ct):
             values["cotangent", parameter.name] = ct
     results = _call(kernel, values, params["statics"], dict(params["sizes"]))

@@ -15,10 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-LIBRARY_ABI = 1
 MAX_PARAMETERS = 64
 MAX_DIMS = 32
-MAX_AXES = 32
 MAX_BOUND_DEPTH = 16
 
 STRING = -1

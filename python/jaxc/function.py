@@ -206,7 +206,7 @@ class Function:
         return _scalar(where, parameter, value).item()
 
     def _concrete(self, parameter: Parameter, value: Any) -> Any:
-        """A value that is no tracer and no plain JAX array, without changing its dtype."""
+        """A value as jit may take it: a number in the parameter's dtype, an array as it is."""
         where = f"{self.__name__}: argument '{parameter.name}'"
         is_number = isinstance(value, (bool, int, float, complex))
         if is_number and not isinstance(value, np.generic):

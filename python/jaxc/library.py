@@ -266,7 +266,7 @@ def _build(
     name: str, sources: list[Source], options: Options, recipe: tuple[Any, ...]
 ) -> Library:
     clean = "".join(c if c.isalnum() or c in "_-" else "_" for c in name)
-    return Library(build(clean, sources, options).library, recipe)
+    return Library(build(clean, sources, options), recipe)
 
 
 def restore(kind: str, source: Any, *rest: Any) -> Any:

@@ -190,6 +190,16 @@ def test_a_kernel_that_cannot_be_called_is_said() -> None:
         jax.grad(f)(1.0)
 
 
+def test_a_kernel_that_cannot_be_called_leaves_the_other_direction_alone() -> None:
+    source = "double f(double x) { return x * x; }\n"
+    source += "double f_jvp(double x, double d_x) { return 2 * x * d_x; }\n"
+    source += "void f_bwd(double r, double ct_return, double *q) {}\n"
+    f = planted(source=source)
+    np.testing.assert_allclose(jax.jvp(f, (3.0,), (1.0,)), (9, 6))
+    with pytest.raises(NotImplementedError, match="f_bwd is there and cannot be used"):
+        jax.grad(f)(3.0)
+
+
 def test_a_row_that_depends_on_the_one_before_is_found() -> None:
     source = """
 double last;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Sequence
 
@@ -29,6 +30,11 @@ class Unit:
     path: str
     preprocessed: str
     source: str
+
+    @functools.cached_property
+    def text(self) -> Text:
+        """The preprocessed text without its line markers; made once."""
+        return Text(self.preprocessed)
 
 
 _NAME_BEFORE_PAREN = re.compile(r"\b([A-Za-z_]\w*)\s*\(|\(\s*([A-Za-z_]\w*)\s*\)\s*\(")
@@ -78,7 +84,7 @@ def _is_static(text: str) -> bool:
 
 def _candidates(number: int, unit: Unit) -> tuple[list[Candidate], bool]:
     """Function declarations of the unit's own file, and whether it defines any."""
-    text = Text(unit.preprocessed)
+    text = unit.text
     types = Types(text.text)
     waiting = [pragma for pragma in text.pragmas if pragma.file == unit.path]
     out: list[Candidate] = []
