@@ -19,23 +19,50 @@
 extern "C" {
 #endif
 
-/* The type's name as NumPy writes it; "unknown" for a number that jaxc does not know. */
+/* Attributes that point into the frame: characters without a NUL at their end, and
+ * elements that have lost their shape. */
+typedef jaxc_abi_span jaxc_string;
+typedef jaxc_abi_array jaxc_array;
+
+/* Names as NumPy writes them, and bits of one element, by type number. */
+#define JAXCI_DTYPES(X)                                                             \
+  X(JAXC_PRED, "bool", 8) X(JAXC_S8, "int8", 8) X(JAXC_S16, "int16", 16)            \
+  X(JAXC_S32, "int32", 32) X(JAXC_S64, "int64", 64) X(JAXC_U8, "uint8", 8)          \
+  X(JAXC_U16, "uint16", 16) X(JAXC_U32, "uint32", 32) X(JAXC_U64, "uint64", 64)     \
+  X(JAXC_F16, "float16", 16) X(JAXC_F32, "float32", 32) X(JAXC_F64, "float64", 64)  \
+  X(JAXC_C64, "complex64", 64) X(JAXC_BF16, "bfloat16", 16) X(JAXC_TOKEN, "token", 0) \
+  X(JAXC_C128, "complex128", 128) X(JAXC_F8E5M2, "float8_e5m2", 8)                  \
+  X(JAXC_F8E4M3FN, "float8_e4m3fn", 8) X(JAXC_S4, "int4", 4) X(JAXC_U4, "uint4", 4) \
+  X(JAXC_F8E4M3B11FNUZ, "float8_e4m3b11fnuz", 8)                                    \
+  X(JAXC_F8E5M2FNUZ, "float8_e5m2fnuz", 8) X(JAXC_F8E4M3FNUZ, "float8_e4m3fnuz", 8) \
+  X(JAXC_S2, "int2", 2) X(JAXC_U2, "uint2", 2) X(JAXC_F8E4M3, "float8_e4m3", 8)     \
+  X(JAXC_F8E3M4, "float8_e3m4", 8) X(JAXC_S1, "int1", 1) X(JAXC_U1, "uint1", 1)     \
+  X(JAXC_F4E2M1FN, "float4_e2m1fn", 4) X(JAXC_F8E8M0FNU, "float8_e8m0fnu", 8)
+
+/* The type's name; "unknown" for a number that jaxc does not know. */
 JAXC_UNUSED static const char *jaxc_dtype_name(int32_t dtype) {
-  static const char *const names[] = {
-      "invalid", "bool",    "int8",    "int16",   "int32",    "int64",    "uint8",
-      "uint16",  "uint32",  "uint64",  "float16", "float32",  "float64",  "unknown",
-      "unknown", "complex64", "bfloat16", "token", "complex128", "float8_e5m2",
-      "float8_e4m3fn"};
-  const int32_t count = (int32_t)(sizeof names / sizeof *names);
-  return dtype >= 0 && dtype < count ? names[dtype] : "unknown";
+  switch (dtype) {
+#define JAXCI_NAME(number, name, bits) case number: return name;
+    JAXCI_DTYPES(JAXCI_NAME)
+#undef JAXCI_NAME
+    default: return "unknown";
+  }
+}
+
+/* Bits of one element; 0 for a token and for unknown types. Types below 8 bits lie packed
+ * in memory. */
+JAXC_UNUSED static size_t jaxc_dtype_bits(int32_t dtype) {
+  switch (dtype) {
+#define JAXCI_BITS(number, name, bits) case number: return bits;
+    JAXCI_DTYPES(JAXCI_BITS)
+#undef JAXCI_BITS
+    default: return 0;
+  }
 }
 
 /* Bytes of one element; 0 for types without storage of whole bytes and unknown ones. */
-JAXC_UNUSED static size_t jaxc_dtype_size(int32_t dtype) {
-  static const unsigned char sizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2,
-                                        4, 8, 0, 0, 8, 2, 0, 16, 1, 1};
-  const int32_t count = (int32_t)(sizeof sizes / sizeof *sizes);
-  return dtype >= 0 && dtype < count ? sizes[dtype] : 0;
+JAXC_UNUSED static inline size_t jaxc_dtype_size(int32_t dtype) {
+  return jaxc_dtype_bits(dtype) / 8;
 }
 
 /* Index of the attribute called `name`, or -1. The search is linear because a call has
@@ -45,11 +72,36 @@ JAXC_UNUSED static int64_t jaxc_attrs_find(const jaxc_abi_attrs *attrs,
   const size_t length = strlen(name);
   for (int64_t i = 0; i < attrs->size; i++) {
     const jaxc_abi_span *span = attrs->names[i];
-    if (span != NULL && span->len == length && memcmp(span->ptr, name, length) == 0) {
+    if (span != NULL && span->len == length &&
+        (length == 0 || (span->ptr != NULL && memcmp(span->ptr, name, length) == 0))) {
       return i;
     }
   }
   return -1;
+}
+
+/* Names of the kinds JAXC_ABI_ATTR_*. */
+JAXC_UNUSED static const char *jaxci_attr_kind(int32_t kind) {
+  static const char *const kinds[] = {"unknown", "array", "dictionary", "scalar",
+                                      "string"};
+  return kinds[kind >= 1 && kind <= 4 ? kind : 0];
+}
+
+/* Checks the kind (JAXC_ABI_ATTR_*) of attribute `index`, which `name` is for the message
+ * of; its data goes to `out`. INVALID_ARGUMENT for another kind. */
+JAXC_UNUSED static inline jaxc_status jaxci_attr_at(const jaxc_abi_attrs *attrs,
+                                                    int64_t index, const char *name,
+                                                    int32_t kind, const void **out,
+                                                    jaxc_message *message) {
+  const int32_t found = attrs->types[index];
+  if (found != kind || attrs->data[index] == NULL) {
+    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                     "attribute '%s' is %s %s, expected %s", name,
+                     attrs->data[index] == NULL ? "a null" : "a", jaxci_attr_kind(found),
+                     jaxci_attr_kind(kind));
+  }
+  *out = attrs->data[index];
+  return JAXC_OK;
 }
 
 /* Finds `name` and checks its kind (JAXC_ABI_ATTR_*); its data goes to `out`.
@@ -57,62 +109,91 @@ JAXC_UNUSED static int64_t jaxc_attrs_find(const jaxc_abi_attrs *attrs,
 JAXC_UNUSED static jaxc_status jaxc_attrs_get(const jaxc_abi_attrs *attrs,
                                               const char *name, int32_t kind,
                                               const void **out, jaxc_message *message) {
-  static const char *const kinds[] = {"unknown", "array", "dictionary", "scalar",
-                                      "string"};
   const int64_t i = jaxc_attrs_find(attrs, name);
-  int32_t found;
   if (i < 0) return JAXC_FAIL(message, JAXC_NOT_FOUND, "attribute '%s' is missing", name);
-  found = attrs->types[i];
-  if (found != kind || attrs->data[i] == NULL) {
-    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
-                     "attribute '%s' is %s %s, expected %s", name,
-                     attrs->data[i] == NULL ? "a null" : "a",
-                     kinds[found >= 1 && found <= 4 ? found : 0], kinds[kind]);
-  }
-  *out = attrs->data[i];
-  return JAXC_OK;
+  return jaxci_attr_at(attrs, i, name, kind, out, message);
 }
 
-/* Copies the scalar `name` of type `dtype` to `out` (jaxc_dtype_size(dtype) bytes).
- * A complex scalar is sent as an array of its real and imaginary part, because JAX has
- * no complex attribute. NOT_FOUND, or INVALID_ARGUMENT for another kind or type. */
-JAXC_UNUSED static jaxc_status jaxc_attrs_scalar(const jaxc_abi_attrs *attrs,
-                                                 const char *name, int32_t dtype,
-                                                 void *out, jaxc_message *message) {
-  const int is_complex = dtype == JAXC_C64 || dtype == JAXC_C128;
-  const int32_t sent =
-      dtype == JAXC_C64 ? JAXC_F32 : dtype == JAXC_C128 ? JAXC_F64 : dtype;
+/* Copies the scalar at `index` to `out`, as jaxc_attrs_scalar. */
+JAXC_UNUSED static inline jaxc_status jaxci_attr_scalar(const jaxc_abi_attrs *attrs,
+                                                        int64_t index, const char *name,
+                                                        int32_t dtype, void *out,
+                                                        jaxc_message *message) {
   const void *data = NULL;
   const void *value = NULL;
   int32_t found;
-  JAXC_TRY(jaxc_attrs_get(attrs, name,
-                          is_complex ? JAXC_ABI_ATTR_ARRAY : JAXC_ABI_ATTR_SCALAR, &data,
-                          message));
-  if (is_complex) {
-    const jaxc_abi_array *array = (const jaxc_abi_array *)data;
-    found = array->dtype;
-    value = array->size == 2 ? array->data : NULL;
+  if ((dtype == JAXC_C64 || dtype == JAXC_C128) &&
+      attrs->types[index] == JAXC_ABI_ATTR_ARRAY) {
+    const int32_t part = dtype == JAXC_C64 ? JAXC_F32 : JAXC_F64;
+    const jaxc_abi_array *array = (const jaxc_abi_array *)attrs->data[index];
+    found = array == NULL ? JAXC_DTYPE_INVALID : array->dtype;
+    if (array != NULL && array->size == 2 && found == part) value = array->data;
   } else {
-    const jaxc_abi_scalar *scalar = (const jaxc_abi_scalar *)data;
+    const jaxc_abi_scalar *scalar;
+    JAXC_TRY(jaxci_attr_at(attrs, index, name, JAXC_ABI_ATTR_SCALAR, &data, message));
+    scalar = (const jaxc_abi_scalar *)data;
     found = scalar->dtype;
-    value = scalar->value;
+    if (found == dtype) value = scalar->value;
   }
-  if (found != sent || value == NULL) {
+  if (value == NULL) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                      "attribute '%s' has type %s, expected %s", name,
                      jaxc_dtype_name(found), jaxc_dtype_name(dtype));
   }
-  memcpy(out, value, jaxc_dtype_size(dtype));
+  switch (jaxc_dtype_size(dtype)) { /* constant sizes are single moves */
+    case 1: memcpy(out, value, 1); break;
+    case 2: memcpy(out, value, 2); break;
+    case 4: memcpy(out, value, 4); break;
+    case 8: memcpy(out, value, 8); break;
+    default: memcpy(out, value, jaxc_dtype_size(dtype)); break;
+  }
   return JAXC_OK;
+}
+
+/* Copies the scalar `name` of type `dtype` to `out` (jaxc_dtype_size(dtype) bytes).
+ * A complex scalar may come as an array of its real and imaginary part, because JAX has
+ * no complex attribute. NOT_FOUND, or INVALID_ARGUMENT for another kind or type. */
+JAXC_UNUSED static jaxc_status jaxc_attrs_scalar(const jaxc_abi_attrs *attrs,
+                                                 const char *name, int32_t dtype,
+                                                 void *out, jaxc_message *message) {
+  const int64_t i = jaxc_attrs_find(attrs, name);
+  if (i < 0) return JAXC_FAIL(message, JAXC_NOT_FOUND, "attribute '%s' is missing", name);
+  return jaxci_attr_scalar(attrs, i, name, dtype, out, message);
 }
 
 /* The string `name`; `out` points into the frame. NOT_FOUND or INVALID_ARGUMENT. */
 JAXC_UNUSED static jaxc_status jaxc_attrs_string(const jaxc_abi_attrs *attrs,
-                                                 const char *name, jaxc_abi_span *out,
+                                                 const char *name, jaxc_string *out,
                                                  jaxc_message *message) {
   const void *data = NULL;
   JAXC_TRY(jaxc_attrs_get(attrs, name, JAXC_ABI_ATTR_STRING, &data, message));
-  *out = *(const jaxc_abi_span *)data;
+  *out = *(const jaxc_string *)data;
+  return JAXC_OK;
+}
+
+/* The array `name` of elements of `dtype`, or JAXC_ANY; `out` points into the frame.
+ * NOT_FOUND or INVALID_ARGUMENT. */
+JAXC_UNUSED static jaxc_status jaxc_attrs_array(const jaxc_abi_attrs *attrs,
+                                                const char *name, int32_t dtype,
+                                                jaxc_array *out, jaxc_message *message) {
+  const void *data = NULL;
+  JAXC_TRY(jaxc_attrs_get(attrs, name, JAXC_ABI_ATTR_ARRAY, &data, message));
+  *out = *(const jaxc_array *)data;
+  if (out->dtype == dtype || dtype == JAXC_ANY) return JAXC_OK;
+  return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                   "attribute '%s' is an array of %s, expected %s", name,
+                   jaxc_dtype_name(out->dtype), jaxc_dtype_name(dtype));
+}
+
+/* The dictionary `name`, to be read by these functions again. NOT_FOUND or
+ * INVALID_ARGUMENT. */
+JAXC_UNUSED static jaxc_status jaxc_attrs_dictionary(const jaxc_abi_attrs *attrs,
+                                                     const char *name,
+                                                     const jaxc_abi_attrs **out,
+                                                     jaxc_message *message) {
+  const void *data = NULL;
+  JAXC_TRY(jaxc_attrs_get(attrs, name, JAXC_ABI_ATTR_DICTIONARY, &data, message));
+  *out = (const jaxc_abi_attrs *)data;
   return JAXC_OK;
 }
 

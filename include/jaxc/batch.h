@@ -72,7 +72,7 @@ static inline jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
   const int64_t *sizes;
   int64_t own;
   JAXC_TRY(jaxc_call_operand(list, index, kind, parameter->name, parameter->dtype,
-                             parameter->rank, view, message));
+                             JAXC_AT_LEAST(parameter->rank), view, message));
   own = view->rank - parameter->rank;
   if (own > batch->leading) batch->leading = own;
   sizes = view->dims + own;
@@ -92,7 +92,7 @@ static inline jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
   batch->core_rank[slot] = parameter->rank;
   /* Empty arrays may come without data: arithmetic on NULL is undefined in C, so the
    * kernel gets some other place that it has no right to touch. */
-  batch->data[slot] = view->data != NULL ? view->data : (char *)batch->statics;
+  batch->data[slot] = view->data != NULL ? (char *)view->data : (char *)batch->statics;
   return JAXC_OK;
 }
 

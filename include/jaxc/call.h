@@ -28,10 +28,16 @@ extern "C" {
 
 /* One array of the call. Lives as long as the frame. */
 typedef struct {
-  char *data; /* may be NULL when the array is empty */
+  void *data; /* may be NULL when the array is empty */
   const int64_t *dims;
   int64_t rank;
+  int64_t count; /* of elements: the product of dims */
+  int32_t dtype;
 } jaxc_view;
+
+/* In the place of a rank: n axes or more, and any number of axes. */
+#define JAXC_AT_LEAST(n) (-1 - (n))
+#define JAXC_ANY_RANK JAXC_AT_LEAST(0)
 
 /* out = a * b. Returns 0 when a factor is negative or the product overflows int64. */
 JAXC_UNUSED static inline int jaxc_multiply(int64_t a, int64_t b, int64_t *out) {
@@ -45,11 +51,10 @@ JAXC_UNUSED static inline int jaxc_multiply(int64_t a, int64_t b, int64_t *out) 
 #endif
 }
 
-/* When the frame asks for the handler's metadata, answers and returns 1; the handler then
- * returns NULL and reads nothing else. Must come first: such a frame has no context, no
- * arguments and, in the order of struct fields, nothing after `api`. */
-JAXC_UNUSED static inline int jaxc_call_answer_metadata(jaxc_abi_call_frame *frame,
-                                                        uint32_t traits) {
+/* Where the frame wants the handler's metadata, NULL when it is a call. To be asked
+ * first: a frame that wants metadata has no context and no arguments. */
+JAXC_UNUSED static inline jaxc_abi_metadata *jaxc_call_metadata(
+    const jaxc_abi_call_frame *frame) {
   const jaxc_abi_extension *node = frame->extension_start;
   for (; node != NULL; node = node->next) {
     jaxc_abi_metadata *metadata;
@@ -57,12 +62,52 @@ JAXC_UNUSED static inline int jaxc_call_answer_metadata(jaxc_abi_call_frame *fra
     if (!JAXC_ABI_HAS(node, jaxc_abi_metadata_extension, metadata)) continue;
     metadata = ((const jaxc_abi_metadata_extension *)(const void *)node)->metadata;
     if (metadata == NULL || !JAXC_ABI_HAS(metadata, jaxc_abi_metadata, traits)) continue;
-    metadata->api_version.major_version = JAXC_ABI_MAJOR;
-    metadata->api_version.minor_version = JAXC_ABI_MINOR;
-    metadata->traits = traits;
-    return 1;
+    return metadata;
   }
-  return 0;
+  return NULL;
+}
+
+/* When the frame asks for the handler's metadata, answers and returns 1; the handler then
+ * returns NULL and reads nothing else. */
+JAXC_UNUSED static inline int jaxc_call_answer_metadata(jaxc_abi_call_frame *frame,
+                                                        uint32_t traits) {
+  jaxc_abi_metadata *const metadata = jaxc_call_metadata(frame);
+  if (metadata == NULL) return 0;
+  metadata->api_version.major_version = JAXC_ABI_MAJOR;
+  metadata->api_version.minor_version = JAXC_ABI_MINOR;
+  metadata->traits = traits;
+  return 1;
+}
+
+static inline int jaxci_call_list_is_whole(size_t struct_size, size_t expected,
+                                           int64_t size, const void *types,
+                                           const void *data) {
+  return struct_size >= expected && size >= 0 &&
+         (size == 0 || (types != NULL && data != NULL));
+}
+
+/* Checks that the frame has all its parts, so that they may be read. */
+JAXC_UNUSED static inline jaxc_status jaxc_call_check_frame(
+    const jaxc_abi_call_frame *frame, jaxc_message *message) {
+  const jaxc_abi_operands *const args = &frame->args;
+  const jaxc_abi_operands *const results = &frame->results;
+  const jaxc_abi_attrs *const attrs = &frame->attrs;
+  if (!JAXC_ABI_HAS(frame, jaxc_abi_call_frame, attrs)) {
+    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                     "the call frame has %zu bytes, expected at least %zu",
+                     frame->struct_size, JAXC_ABI_FRAME_SIZE);
+  }
+  if (!jaxci_call_list_is_whole(args->struct_size, sizeof *args, args->size, args->types,
+                                args->data) ||
+      !jaxci_call_list_is_whole(results->struct_size, sizeof *results, results->size,
+                                results->types, results->data) ||
+      !jaxci_call_list_is_whole(attrs->struct_size, sizeof *attrs, attrs->size,
+                                attrs->types, attrs->data) ||
+      (attrs->size > 0 && attrs->names == NULL)) {
+    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                     "the frame's operand lists are smaller than API 0.1's");
+  }
+  return JAXC_OK;
 }
 
 /* Checks that the frame is whole, the stage is `stage` and it carries so many arguments,
@@ -71,22 +116,11 @@ JAXC_UNUSED static jaxc_status jaxc_call_check(const jaxc_abi_call_frame *frame,
                                                int32_t stage, int64_t arguments,
                                                int64_t results, int64_t attributes,
                                                jaxc_message *message) {
-  if (!JAXC_ABI_HAS(frame, jaxc_abi_call_frame, attrs)) {
-    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
-                     "the call frame has %zu bytes, expected at least %zu",
-                     frame->struct_size,
-                     offsetof(jaxc_abi_call_frame, attrs) + sizeof frame->attrs);
-  }
+  JAXC_TRY(jaxc_call_check_frame(frame, message));
   if (frame->stage != stage) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                      "called in stage %d, expected stage %d", (int)frame->stage,
                      (int)stage);
-  }
-  if (!JAXC_ABI_HAS(&frame->args, jaxc_abi_operands, data) ||
-      !JAXC_ABI_HAS(&frame->results, jaxc_abi_operands, data) ||
-      !JAXC_ABI_HAS(&frame->attrs, jaxc_abi_attrs, data)) {
-    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
-                     "the frame's operand lists are smaller than API 0.1's");
   }
   if (frame->args.size != arguments) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
@@ -106,14 +140,13 @@ JAXC_UNUSED static jaxc_status jaxc_call_check(const jaxc_abi_call_frame *frame,
   return JAXC_OK;
 }
 
-/* Views operand `index` of a list as an array of `dtype` with at least `rank` axes, all
- * of whose sizes are not negative and whose bytes fit an int64. `kind` and `name` are for
- * the message. INVALID_ARGUMENT otherwise. */
-JAXC_UNUSED static inline jaxc_status jaxc_call_operand(const jaxc_abi_operands *list,
-                                                 int64_t index, const char *kind,
-                                                 const char *name, int32_t dtype,
-                                                 int64_t rank, jaxc_view *out,
-                                                 jaxc_message *message) {
+/* Views operand `index` of a list as jaxc_call_operand does, without asking for data:
+ * before the execute stage there may be none. */
+JAXC_UNUSED static inline jaxc_status jaxc_call_shape(const jaxc_abi_operands *list,
+                                                      int64_t index, const char *kind,
+                                                      const char *name, int32_t dtype,
+                                                      int32_t rank, jaxc_view *out,
+                                                      jaxc_message *message) {
   const jaxc_abi_buffer *buffer = (const jaxc_abi_buffer *)list->data[index];
   int64_t elements = 1;
   if (list->types[index] != JAXC_ABI_BUFFER || buffer == NULL ||
@@ -121,15 +154,17 @@ JAXC_UNUSED static inline jaxc_status jaxc_call_operand(const jaxc_abi_operands 
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT, "%s %lld ('%s') is not a buffer",
                      kind, (long long)index, name);
   }
-  if (buffer->dtype != dtype) {
+  if (buffer->dtype != dtype && dtype != JAXC_ANY) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                      "%s %lld ('%s') has dtype %s, expected %s", kind, (long long)index,
                      name, jaxc_dtype_name(buffer->dtype), jaxc_dtype_name(dtype));
   }
-  if (buffer->rank < rank || (buffer->rank > 0 && buffer->dims == NULL)) {
+  if ((rank >= 0 ? buffer->rank != rank : buffer->rank < JAXC_AT_LEAST(rank)) ||
+      (buffer->rank > 0 && buffer->dims == NULL)) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
-                     "%s %lld ('%s') has %lld axes, expected at least %lld", kind,
-                     (long long)index, name, (long long)buffer->rank, (long long)rank);
+                     "%s %lld ('%s') has %lld axes, expected %s%d", kind,
+                     (long long)index, name, (long long)buffer->rank,
+                     rank >= 0 ? "" : "at least ", rank >= 0 ? rank : JAXC_AT_LEAST(rank));
   }
   for (int64_t i = 0; i < buffer->rank; i++) {
     if (!jaxc_multiply(elements, buffer->dims[i], &elements)) {
@@ -143,21 +178,36 @@ JAXC_UNUSED static inline jaxc_status jaxc_call_operand(const jaxc_abi_operands 
                      "%s %lld ('%s') has more bytes than an int64 counts", kind,
                      (long long)index, name);
   }
-  if (buffer->data == NULL && elements != 0) {
-    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
-                     "%s %lld ('%s') has no data but %lld elements", kind,
-                     (long long)index, name, (long long)elements);
-  }
-  out->data = (char *)buffer->data;
+  out->data = buffer->data;
   out->dims = buffer->dims;
   out->rank = buffer->rank;
+  out->count = elements;
+  out->dtype = buffer->dtype;
+  return JAXC_OK;
+}
+
+/* Views operand `index` of a list as an array of `dtype`, or JAXC_ANY, with `rank` axes,
+ * or JAXC_AT_LEAST of them, none of whose sizes is negative, whose bytes fit an int64 and
+ * whose data is there. `kind` and `name` are for the message. INVALID_ARGUMENT otherwise.
+ */
+JAXC_UNUSED static inline jaxc_status jaxc_call_operand(const jaxc_abi_operands *list,
+                                                        int64_t index, const char *kind,
+                                                        const char *name, int32_t dtype,
+                                                        int32_t rank, jaxc_view *out,
+                                                        jaxc_message *message) {
+  JAXC_TRY(jaxc_call_shape(list, index, kind, name, dtype, rank, out, message));
+  if (out->data == NULL && out->count != 0) {
+    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                     "%s %lld ('%s') has no data but %lld elements", kind,
+                     (long long)index, name, (long long)out->count);
+  }
   return JAXC_OK;
 }
 
 /* jaxc_call_operand for an argument and for a result of the frame. */
 JAXC_UNUSED static inline jaxc_status jaxc_call_argument(const jaxc_abi_call_frame *frame,
                                                          int64_t index, const char *name,
-                                                         int32_t dtype, int64_t rank,
+                                                         int32_t dtype, int32_t rank,
                                                          jaxc_view *out,
                                                          jaxc_message *message) {
   return jaxc_call_operand(&frame->args, index, "argument", name, dtype, rank, out,
@@ -165,7 +215,7 @@ JAXC_UNUSED static inline jaxc_status jaxc_call_argument(const jaxc_abi_call_fra
 }
 JAXC_UNUSED static inline jaxc_status jaxc_call_result(const jaxc_abi_call_frame *frame,
                                                        int64_t index, const char *name,
-                                                       int32_t dtype, int64_t rank,
+                                                       int32_t dtype, int32_t rank,
                                                        jaxc_view *out,
                                                        jaxc_message *message) {
   return jaxc_call_operand(&frame->results, index, "result", name, dtype, rank, out,

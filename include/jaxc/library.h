@@ -62,9 +62,6 @@ typedef enum {
 #define JAXC_INTEGER_MINIMUM(type) \
   (JAXC_INTEGER_IS_SIGNED(type) ? -JAXC_INTEGER_MAXIMUM(type) - 1 : 0)
 
-/* Type number of a static string, beside those of jaxc_dtype. */
-#define JAXC_STRING (-1)
-
 /* Bounds are postfix programs over int64: steps of an operator and its argument. */
 typedef enum {
   JAXC_BOUND_CONSTANT = 0, /* push the argument */

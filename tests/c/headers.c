@@ -4,10 +4,14 @@
 #include <jaxc/batch.h>
 #include <jaxc/bound.h>
 #include <jaxc/call.h>
+#include <jaxc/context.h>
 #include <jaxc/error.h>
+#include <jaxc/handler.h>
 #include <jaxc/jaxc.h>
 #include <jaxc/library.h>
 #include <jaxc/lock.h>
+#include <jaxc/runtime.h>
+#include <jaxc/state.h>
 #include <jaxc/types.h>
 
 static jaxc_function nothing; /* all zero */

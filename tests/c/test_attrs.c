@@ -102,7 +102,7 @@ TEST(every_type_has_its_size_and_name) {
       {JAXC_C64, 8, "complex64"},  {JAXC_C128, 16, "complex128"}, {JAXC_BF16, 2, "bfloat16"},
       {JAXC_F8E5M2, 1, "float8_e5m2"}, {JAXC_F8E4M3FN, 1, "float8_e4m3fn"},
       {JAXC_TOKEN, 0, "token"},    {13, 0, "unknown"},           {-1, 0, "unknown"},
-      {21, 0, "unknown"},          {99, 0, "unknown"}};
+      {JAXC_S4, 0, "int4"}, {JAXC_F8E8M0FNU, 1, "float8_e8m0fnu"}, {99, 0, "unknown"}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     CHECK_INT(jaxc_dtype_size(table[i].dtype), table[i].size);
     CHECK_TEXT(jaxc_dtype_name(table[i].dtype), table[i].name);

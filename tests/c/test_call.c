@@ -55,8 +55,8 @@ TEST(another_stage_is_refused) {
   CHECK_TEXT(message.text, "called in stage 1, expected stage 3");
 }
 
-static jaxc_status view(frame_t *f, int dtype, int64_t rank, jaxc_view *out) {
-  return jaxc_call_argument(&f->frame, 0, "x", dtype, rank, out, &message);
+static jaxc_status view(frame_t *f, int dtype, int32_t rank, jaxc_view *out) {
+  return jaxc_call_argument(&f->frame, 0, "x", dtype, JAXC_AT_LEAST(rank), out, &message);
 }
 
 TEST(an_argument_becomes_a_view) {
@@ -145,7 +145,7 @@ TEST(a_result_is_named_as_one) {
   float data[6];
   frame_begin(&f);
   frame_result(&f, JAXC_F32, data, 1, 6);
-  CHECK_INT(jaxc_call_result(&f.frame, 0, "y", JAXC_S8, 1, &y, &message),
+  CHECK_INT(jaxc_call_result(&f.frame, 0, "y", JAXC_S8, JAXC_AT_LEAST(1), &y, &message),
             JAXC_INVALID_ARGUMENT);
   CHECK_TEXT(message.text, "result 0 ('y') has dtype float32, expected int8");
 }
