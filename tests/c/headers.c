@@ -7,6 +7,7 @@
 #include <jaxc/context.h>
 #include <jaxc/error.h>
 #include <jaxc/handler.h>
+#include <jaxc/host.h>
 #include <jaxc/jaxc.h>
 #include <jaxc/library.h>
 #include <jaxc/lock.h>
