@@ -2,11 +2,13 @@
 # make test    all tests, in C and Python, on every Python and JAX that is meant
 # make bench   the measured table of README
 # make lint    ruff, mypy and clang-format
+# make sanitize  the C tests under sanitizers and valgrind
+# make fuzz    each fuzz target for FUZZ_SECONDS (60); see docs/fuzzing.md
 # Each sets up what it needs; nothing has to be installed before but Python and make.
 SHELL := /bin/sh
 VENVS := .venv
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench lint clean sanitize fuzz
 .DEFAULT_GOAL := demo
 
 demo: .best
@@ -22,6 +24,12 @@ lint: .best
 	@.venv/best/bin/python -m pip install --quiet ruff mypy
 	@.venv/best/bin/ruff check . && .venv/best/bin/ruff format --check .
 	@.venv/best/bin/mypy
+
+sanitize: .system
+	@$$(sh scripts/find_pythons.sh | head -n 1 | cut -d' ' -f2) scripts/sanitize.py
+
+fuzz: .system
+	@$$(sh scripts/find_pythons.sh | head -n 1 | cut -d' ' -f2) scripts/fuzz.py
 
 clean:
 	rm -rf .venv build dist

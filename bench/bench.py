@@ -34,6 +34,7 @@ def run(folder: Path, quick: bool, markdown: bool) -> None:
     """All measurements in order, then the table."""
     import calls
     import edit
+    import instructions
     import memory
     import report
     import rival
@@ -50,12 +51,16 @@ def run(folder: Path, quick: bool, markdown: bool) -> None:
     rows = edit.measure(3 if quick else 12, folder) + rows
     note("memory of vmap")
     rows += memory.measure()
+    note("instructions of a call")
+    counts, method = instructions.measure(folder, quick)
+    rows += counts
     note("large arrays")
     rows += calls.throughput(5 if quick else 40, norms)
     note(f"took {time.perf_counter() - start:.0f} s", last=True)
     print(report.table(rows, markdown))
     print()
     print(report.machine())
+    print(method)
     print(report.LEGEND)
 
 

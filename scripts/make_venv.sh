@@ -13,7 +13,7 @@ if [ "$(cat "$venv/made-for" 2>/dev/null)" != "$python $jax" ]; then
   "$venv/bin/python" -m pip install --quiet "$jax"
   echo "$python $jax" > "$venv/made-for"
 fi
-if [ ! -e "$venv/installed" ] || [ -n "$(find python src include CMakeLists.txt pyproject.toml \
+if [ ! -e "$venv/installed" ] || [ -n "$(find python src include cmake CMakeLists.txt pyproject.toml \
     -newer "$venv/installed" -not -name '*.pyc' -not -type d | head -n 1)" ]; then
   echo "== $venv: building and installing jaxc from this checkout"
   started=$(mktemp)

@@ -31,7 +31,7 @@ typedef struct {
   void *data; /* may be NULL when the array is empty */
   const int64_t *dims;
   int64_t rank;
-  int64_t count; /* of elements: the product of dims */
+  int64_t count; /* of elements: the product of dims; 0 for a token */
   int32_t dtype;
 } jaxc_view;
 
@@ -40,7 +40,7 @@ typedef struct {
 #define JAXC_ANY_RANK JAXC_AT_LEAST(0)
 
 /* out = a * b. Returns 0 when a factor is negative or the product overflows int64. */
-JAXC_UNUSED static inline int jaxc_multiply(int64_t a, int64_t b, int64_t *out) {
+JAXC_UNUSED static JAXC_INLINE int jaxc_multiply(int64_t a, int64_t b, int64_t *out) {
   if (a < 0 || b < 0) return 0;
 #if defined(__GNUC__) || defined(__clang__)
   return !__builtin_mul_overflow(a, b, out); /* without the division */
@@ -79,15 +79,8 @@ JAXC_UNUSED static inline int jaxc_call_answer_metadata(jaxc_abi_call_frame *fra
   return 1;
 }
 
-static inline int jaxci_call_list_is_whole(size_t struct_size, size_t expected,
-                                           int64_t size, const void *types,
-                                           const void *data) {
-  return struct_size >= expected && size >= 0 &&
-         (size == 0 || (types != NULL && data != NULL));
-}
-
 /* Checks that the frame has all its parts, so that they may be read. */
-JAXC_UNUSED static inline jaxc_status jaxc_call_check_frame(
+JAXC_UNUSED static JAXC_INLINE jaxc_status jaxc_call_check_frame(
     const jaxc_abi_call_frame *frame, jaxc_message *message) {
   const jaxc_abi_operands *const args = &frame->args;
   const jaxc_abi_operands *const results = &frame->results;
@@ -97,13 +90,11 @@ JAXC_UNUSED static inline jaxc_status jaxc_call_check_frame(
                      "the call frame has %zu bytes, expected at least %zu",
                      frame->struct_size, JAXC_ABI_FRAME_SIZE);
   }
-  if (!jaxci_call_list_is_whole(args->struct_size, sizeof *args, args->size, args->types,
-                                args->data) ||
-      !jaxci_call_list_is_whole(results->struct_size, sizeof *results, results->size,
-                                results->types, results->data) ||
-      !jaxci_call_list_is_whole(attrs->struct_size, sizeof *attrs, attrs->size,
-                                attrs->types, attrs->data) ||
-      (attrs->size > 0 && attrs->names == NULL)) {
+  if (!jaxci_list_is_whole(args->struct_size, sizeof *args, args->size, args->types,
+                           args->data) ||
+      !jaxci_list_is_whole(results->struct_size, sizeof *results, results->size,
+                           results->types, results->data) ||
+      !jaxci_attrs_are_whole(attrs)) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                      "the frame's operand lists are smaller than API 0.1's");
   }
@@ -142,7 +133,7 @@ JAXC_UNUSED static jaxc_status jaxc_call_check(const jaxc_abi_call_frame *frame,
 
 /* Views operand `index` of a list as jaxc_call_operand does, without asking for data:
  * before the execute stage there may be none. */
-JAXC_UNUSED static inline jaxc_status jaxc_call_shape(const jaxc_abi_operands *list,
+JAXC_UNUSED static JAXC_INLINE jaxc_status jaxc_call_shape(const jaxc_abi_operands *list,
                                                       int64_t index, const char *kind,
                                                       const char *name, int32_t dtype,
                                                       int32_t rank, jaxc_view *out,
@@ -159,12 +150,16 @@ JAXC_UNUSED static inline jaxc_status jaxc_call_shape(const jaxc_abi_operands *l
                      "%s %lld ('%s') has dtype %s, expected %s", kind, (long long)index,
                      name, jaxc_dtype_name(buffer->dtype), jaxc_dtype_name(dtype));
   }
-  if ((rank >= 0 ? buffer->rank != rank : buffer->rank < JAXC_AT_LEAST(rank)) ||
-      (buffer->rank > 0 && buffer->dims == NULL)) {
+  if (rank >= 0 ? buffer->rank != rank : buffer->rank < JAXC_AT_LEAST(rank)) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                      "%s %lld ('%s') has %lld axes, expected %s%d", kind,
                      (long long)index, name, (long long)buffer->rank,
                      rank >= 0 ? "" : "at least ", rank >= 0 ? rank : JAXC_AT_LEAST(rank));
+  }
+  if (buffer->rank > 0 && buffer->dims == NULL) {
+    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                     "%s %lld ('%s') has %lld axes without sizes", kind, (long long)index,
+                     name, (long long)buffer->rank);
   }
   for (int64_t i = 0; i < buffer->rank; i++) {
     if (!jaxc_multiply(elements, buffer->dims[i], &elements)) {
@@ -181,7 +176,7 @@ JAXC_UNUSED static inline jaxc_status jaxc_call_shape(const jaxc_abi_operands *l
   out->data = buffer->data;
   out->dims = buffer->dims;
   out->rank = buffer->rank;
-  out->count = elements;
+  out->count = buffer->dtype == JAXC_TOKEN ? 0 : elements; /* a token has no data */
   out->dtype = buffer->dtype;
   return JAXC_OK;
 }

@@ -32,6 +32,7 @@ extern "C" {
 typedef struct {
   jaxc_abi_call_frame *frame;
   jaxc_message message;
+  int32_t has_future;
   int32_t block_count;
   struct {
     void *data;     /* as it was allocated */
@@ -63,7 +64,7 @@ JAXC_UNUSED static inline int jaxc_context_stage(const jaxc_context *context) {
     if (jaxc_context_minor(context) < (minor) ||                           \
         !JAXCI_CONTEXT_HAS(context, slot)) {                               \
       return jaxc_fail(context, JAXC_UNIMPLEMENTED,                        \
-                       "%s needs XLA FFI API 0.%d, the runtime has 0.%d",  \
+                       "%s: needs XLA FFI API 0.%d, the runtime has 0.%d", \
                        what, minor, jaxc_context_minor(context));          \
     }                                                                      \
   } while (0)
@@ -304,7 +305,7 @@ JAXC_UNUSED static jaxc_status jaxc_future_begin(jaxc_context *context, jaxc_fut
   jaxc_abi_future_create_args args = JAXC_ZERO;
   JAXCI_CONTEXT_NEED(context, future_create, 1, "a future");
   JAXCI_CONTEXT_NEED(context, future_error, 1, "a future");
-  if (context->frame->stage != JAXC_STAGE_EXECUTE || context->frame->future != NULL) {
+  if (context->frame->stage != JAXC_STAGE_EXECUTE || context->has_future) {
     return jaxc_fail(context, JAXC_FAILED_PRECONDITION,
                      "a future is made once a call, in execute");
   }
@@ -313,6 +314,7 @@ JAXC_UNUSED static jaxc_status jaxc_future_begin(jaxc_context *context, jaxc_fut
   JAXC_TRY(jaxci_context_take(context, context->frame->api->future_create(&args),
                               "future"));
   context->frame->future = args.future;
+  context->has_future = 1;
   out->api = context->frame->api;
   out->future = args.future;
   return JAXC_OK;

@@ -51,12 +51,17 @@ typedef enum {
 #define JAXC_COLD __attribute__((cold, noinline))
 #define JAXC_NOINLINE __attribute__((noinline))
 #define JAXC_UNUSED __attribute__((unused))
+#define JAXC_INLINE inline __attribute__((always_inline))
+/* Before a loop over a constant table. */
+#define JAXC_UNROLL _Pragma("GCC unroll 64")
 #else
 #define JAXC_MUST_USE
 #define JAXC_PRINTF(text, first)
 #define JAXC_COLD
 #define JAXC_NOINLINE
 #define JAXC_UNUSED
+#define JAXC_INLINE inline
+#define JAXC_UNROLL
 #endif
 
 /* The text that goes with a status other than JAXC_OK. */
@@ -77,8 +82,13 @@ JAXC_UNUSED JAXC_COLD JAXC_PRINTF(3, 4) static jaxc_status
   return code;
 }
 
+/* A failure is never JAXC_OK, and the compiler may know it. */
+JAXC_UNUSED static JAXC_INLINE jaxc_status jaxci_not_ok(jaxc_status status) {
+  return status == JAXC_OK ? JAXC_INTERNAL : status;
+}
+
 /* Makes a status with its text. */
-#define JAXC_FAIL(message, ...) jaxc_message_set(message, __VA_ARGS__)
+#define JAXC_FAIL(message, ...) jaxci_not_ok(jaxc_message_set(message, __VA_ARGS__))
 
 /* Returns from the calling function when `expression` is not JAXC_OK. */
 #define JAXC_TRY(expression)                               \

@@ -65,9 +65,10 @@ typedef struct {
   /* Bytes that are left out at the end of what frames and the table say of their size. */
   size_t short_frame;
   size_t short_table;
-  /* So many nodes of unknown types before and after every node of a chain. */
+  /* So many nodes of unknown types before and after the node that asks for metadata, and
+   * in the chains of frames, operands, attributes and the table, which are else empty. */
   int32_t unknown_extensions;
-  /* Bytes by which arguments in the host's own memory miss their alignment. */
+  /* Bytes by which arguments in the host's own memory miss their alignment, to 63. */
   size_t misalignment;
 } jaxc_host_faults;
 
@@ -104,13 +105,24 @@ const jaxc_abi_api *jaxc_host_api(const jaxc_host *host);
 int64_t jaxc_host_allocation_count(const jaxc_host *host);
 
 /* JAXC_OK when handlers have given back what they took: device memory freed, errors
- * returned or destroyed, futures finished and handed over. DATA_LOSS else, naming it. */
+ * returned or destroyed, futures finished and handed over. DATA_LOSS else, naming it.
+ * What a thread makes that a handler has started by itself is not counted: the ABI does
+ * not say in which call it is. */
 JAXC_MUST_USE jaxc_status jaxc_host_leaks(const jaxc_host *host, jaxc_message *message);
 
 /* Attaches an object of the type to all executions from now on, as the caller of a program
  * may; it stays the caller's. ALREADY_EXISTS for a second one of that type. */
 JAXC_MUST_USE jaxc_status jaxc_host_add_user_data(jaxc_host *host, int64_t type_id,
                                                   void *data, jaxc_message *message);
+
+/* Registers a type, as jax.ffi.register_ffi_type does, for handlers that do not do it in
+ * answer to the metadata query, and for user data. *type_id is 0 for a new type, whose
+ * number is written there, and the number of one that is known. `deleter` may be NULL for
+ * a type of which there are no states. INTERNAL when the name has another number. */
+JAXC_MUST_USE jaxc_status jaxc_host_add_type(jaxc_host *host, const char *name,
+                                             int64_t *type_id,
+                                             void (*deleter)(void *object),
+                                             jaxc_message *message);
 
 /* The id of a type that was registered under that name; NOT_FOUND. */
 JAXC_MUST_USE jaxc_status jaxc_host_type_id(const jaxc_host *host, const char *name,
@@ -134,7 +146,8 @@ typedef struct {
 
 /* Asks a handler for its metadata, as a runtime does at registration, and refuses what a
  * runtime of the host's minor refuses: FAILED_PRECONDITION for a handler that does not
- * answer, INVALID_ARGUMENT for one of another version, naming both. */
+ * answer, INVALID_ARGUMENT for one of another version, naming both; *out is then what it
+ * answered all the same, and zero where it did not answer. */
 JAXC_MUST_USE jaxc_status jaxc_host_probe(jaxc_host *host, jaxc_abi_handler *handler,
                                           jaxc_host_metadata *out, jaxc_message *message);
 
@@ -170,7 +183,8 @@ JAXC_MUST_USE jaxc_status jaxc_host_call_result(jaxc_host_call *call, int32_t dt
                                                 void *data, jaxc_message *message);
 
 /* Lets a result have the memory of an argument of the same size, as XLA does for aliased
- * operands. INVALID_ARGUMENT when there are no such operands. */
+ * operands. INVALID_ARGUMENT when there are no such operands, or they have an alias
+ * already; FAILED_PRECONDITION after the call was instantiated. */
 JAXC_MUST_USE jaxc_status jaxc_host_call_alias(jaxc_host_call *call, int32_t argument,
                                                int32_t result, jaxc_message *message);
 
@@ -201,17 +215,23 @@ JAXC_MUST_USE jaxc_status jaxc_host_attrs_dictionary(jaxc_host_attrs *attrs,
                                                      jaxc_message *message);
 
 /* Runs the instantiate stage, once; jaxc_host_call_run does it too when it was not done.
- * Operands and attributes can no longer be added. */
+ * Operands and attributes can no longer be added then. One that failed may be tried
+ * again; its state is destroyed. */
 JAXC_MUST_USE jaxc_status jaxc_host_call_instantiate(jaxc_host_call *call,
                                                      jaxc_message *message);
 
 /* One execution: the stages of the profile, and the wait for a future. Returns the
  * handler's status with its text; DEADLINE_EXCEEDED for a future that is not finished in
- * time; FAILED_PRECONDITION for a handler that returns both an error and a future. */
+ * time, whose work may go on in the call's own memory and in what was borrowed;
+ * FAILED_PRECONDITION for a handler that returns both an error and a future, or a pointer
+ * that is neither. The frame is a new one each time, and is overwritten as soon as the
+ * handler has returned. */
 JAXC_MUST_USE jaxc_status jaxc_host_call_run(jaxc_host_call *call, jaxc_message *message);
 
-/* The same with other memory for each argument and result, in order. From any number of
- * threads at once, after jaxc_host_call_instantiate; they share its state. */
+/* The same with other memory for each argument and result, in order; an alias is the same
+ * pointer twice. From any number of threads at once, after jaxc_host_call_instantiate;
+ * they share its state. FAILED_PRECONDITION before it, INVALID_ARGUMENT for an operand
+ * that is not empty and has no memory. */
 JAXC_MUST_USE jaxc_status jaxc_host_call_run_on(jaxc_host_call *call,
                                                 void *const *arguments,
                                                 void *const *results,

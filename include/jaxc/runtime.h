@@ -4,7 +4,8 @@
  * by the version of the runtime's table. Include it to write a runtime, as
  * src/host does, or to call a function of the table that has no wrapper.
  *
- *   jaxc_abi_run_id_args args = {JAXC_ABI_SIZE(jaxc_abi_run_id_args, run_id)};
+ *   jaxc_abi_run_id_args args = JAXC_ZERO;
+ *   args.struct_size = JAXC_ABI_SIZE(jaxc_abi_run_id_args, run_id);
  *   args.context = frame->context;
  *   error = frame->api->run_id(&args);
  *

@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /* A type of states. One object for the process, not constant: the runtime writes its id
- * when the handler is registered. */
+ * when the handler is registered, or when the first state is set (API 0.1). */
 typedef struct {
   const char *name;        /* unique in the process: "library.type" */
   jaxc_abi_type_id id;     /* 0 until it is registered */
@@ -59,9 +59,18 @@ JAXC_UNUSED JAXC_NOINLINE static jaxc_status jaxci_state_register(const jaxc_abi
   return jaxci_error_take(api, error, "type registration", message);
 }
 
+/* Whether the call runs on a CPU, where prepare and initialize do not run: it has a pool
+ * of threads, or is refused one in words that are not those of a GPU. */
+JAXC_UNUSED JAXC_COLD static int jaxci_state_is_cpu(jaxc_context *context) {
+  int64_t threads;
+  return jaxc_context_thread_count(context, &threads) == JAXC_OK ||
+         strstr(context->message.text, "thread pool available") != NULL;
+}
+
+/* Refuses a stage whose state the runtime cannot have: it does not look, and follows a
+ * null pointer. */
 static inline jaxc_status jaxci_state_stage(jaxc_context *context, int32_t stage) {
   static const char *const names[] = {"instantiate", "prepare", "initialize"};
-  int64_t threads;
   if (stage < JAXC_STAGE_INSTANTIATE || stage > JAXC_STAGE_INITIALIZE) {
     return jaxc_fail(context, JAXC_FAILED_PRECONDITION,
                      "instantiate, prepare and initialize have a state, not stage %d",
@@ -73,12 +82,16 @@ static inline jaxc_status jaxci_state_stage(jaxc_context *context, int32_t stage
                      "a state of %s needs XLA FFI API 0.3, the runtime has 0.%d",
                      names[stage], jaxc_context_minor(context));
   }
-  /* Runtimes do not check whether they have such a state, and follow a null pointer. */
-  if (jaxc_context_thread_count(context, &threads) == JAXC_OK) {
+  if (jaxci_state_is_cpu(context)) {
     return jaxc_fail(context, JAXC_FAILED_PRECONDITION,
                      "there is no state of %s on a CPU, where that stage does not run",
                      names[stage]);
   }
+  if (stage > context->frame->stage) {
+    return jaxc_fail(context, JAXC_FAILED_PRECONDITION,
+                     "there is no state of %s before that stage", names[stage]);
+  }
+  context->message.text[0] = '\0';
   return JAXC_OK;
 }
 
@@ -108,6 +121,14 @@ JAXC_UNUSED static jaxc_status jaxc_state_set(jaxc_context *context, jaxc_state_
   jaxc_abi_state_args args;
   JAXCI_CONTEXT_NEED(context, state_set, 1, "a state");
   JAXC_TRY(jaxci_state_stage(context, context->frame->stage));
+  if (type->id.type_id == 0) {
+    /* Runtimes of API 0.1 have no table in their metadata query, so this is the first
+     * chance. Of two threads that come here at once the second may be told that the type
+     * is registered, which is what was wanted. */
+    const jaxc_status status =
+        jaxci_state_register(context->frame->api, type, &context->message);
+    if (status != JAXC_OK && type->id.type_id == 0) return status;
+  }
   jaxci_state_args(context, &args, type, context->frame->stage, state);
   return jaxci_context_take(context, context->frame->api->state_set(&args), "state");
 }

@@ -5,10 +5,12 @@
 """
 
 import jaxc.derivative  # noqa: F401 (registers the derivative rules of the primitives)
+from jaxc import host
 from jaxc.check import check
 from jaxc.compiler import include_dir
 from jaxc.function import Function, OverloadedFunction, overload
 from jaxc.library import Library, compile, load
+from jaxc.registration import register
 from jaxc.version import __version__
 
 __all__ = [
@@ -18,7 +20,9 @@ __all__ = [
     "__version__",
     "check",
     "compile",
+    "host",
     "include_dir",
     "load",
     "overload",
+    "register",
 ]

@@ -326,7 +326,7 @@ class _Checker:
             for o in outcomes
         )
         if kernel is self.f.rules.fwd:
-            found, _ = host.call(kernel.function, operands, statics)
+            found, _ = host.call_guarded(kernel.function, operands, statics)
             results = dict(zip(kernel.results, found, strict=True))
             outputs = [key for key in kernel.results if key[0] == "output"]
             ours, theirs = [results[k] for k in outputs], [values[k] for k in outputs]
@@ -340,16 +340,16 @@ def _memory(function: Function, operands: Sequence[Any], statics: Statics) -> It
     """Calls without XLA: what lies around arrays and in results must not matter."""
     names = [p.name for p in function.description.with_role(*RESULTS)]
 
-    def compare(**changed: int) -> str | None:
-        first, _ = host.call(function, operands, statics)
-        second, _ = host.call(function, operands, statics, **changed)
+    def compare(poison: int = 0x41, guard: int = 0x41) -> str | None:
+        first, _ = host.call_guarded(function, operands, statics)
+        second, _ = host.call_guarded(function, operands, statics, poison=poison, guard=guard)
         for name, a, b in zip(names, first, second, strict=True):
             if a.tobytes() != b.tobytes():
                 return f"result '{name}' differs: {_short(a)} and {_short(b)}"
         return None
 
     def written() -> str | None:
-        _, around = host.call(function, operands, statics)
+        _, around = host.call_guarded(function, operands, statics)
         return f"writes outside of {', '.join(around)}" if around else None
 
     # 0x41 and its followers repeated are large numbers in every floating type, 0xC1 and its

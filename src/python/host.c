@@ -1,271 +1,257 @@
-/* host.c: one call frame, built from Python buffers, for one call of a handler.
+/* host.c: one call of a handler on Python buffers, by the host of <jaxc/host.h>.
  *
  * Shapes and sizes come from the caller and are checked against the buffers, so that a
  * wrong description is a ValueError and not a wild read. Every buffer is held while the
- * handler runs. No thread pool, stream or state: the context is NULL.
+ * handler runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "host.h"
 
+#include <jaxc/host.h>
 #include <jaxc/jaxc.h>
-#include <stdlib.h>
 #include <string.h>
 
-struct jaxc_abi_error {
-  int32_t code;
-  char *text;
-};
-
-/* An error without its text when there is no memory for that; without any memory, one
- * that is shared and constant, since NULL would mean success. */
-static jaxc_abi_error *create_error(jaxc_abi_error_create_args *args) {
-  static jaxc_abi_error no_memory = {JAXC_RESOURCE_EXHAUSTED, NULL};
-  const size_t length = strlen(args->message);
-  jaxc_abi_error *error = (jaxc_abi_error *)malloc(sizeof *error);
-  if (error == NULL) return &no_memory;
-  error->code = args->code;
-  error->text = (char *)malloc(length + 1);
-  if (error->text == NULL) {
-    free(error);
-    return &no_memory;
-  }
-  memcpy(error->text, args->message, length + 1);
-  return error;
-}
-
-static const jaxc_abi_api api = {
-    .struct_size = sizeof(jaxc_abi_api),
-    .api_version = {24, NULL, 0, 3},
-    .error_create = create_error,
-};
-
-/* Everything that one list of operands or the attributes need; freed by clear(). */
+/* What one call holds; all zero before begin(). */
 typedef struct {
-  Py_ssize_t count;
-  jaxc_abi_buffer *buffers;
-  Py_buffer *views; /* views[i].obj is NULL while it is not held */
-  int64_t **dims;
-  void **data;
-  int32_t *types;
-} operand_list;
+  jaxc_host *host;
+  jaxc_host_call *call;
+  Py_buffer *views;
+  Py_ssize_t view_count;
+  jaxc_message message;
+} session;
 
-static void operands_clear(operand_list *list) {
-  for (Py_ssize_t i = 0; i < list->count; i++) {
-    if (list->views != NULL && list->views[i].obj != NULL) {
-      PyBuffer_Release(&list->views[i]);
-    }
-    if (list->dims != NULL) free(list->dims[i]);
+static void session_clear(session *s) {
+  jaxc_host_call_destroy(s->call);
+  jaxc_host_destroy(s->host);
+  for (Py_ssize_t i = 0; i < s->view_count; i++) PyBuffer_Release(&s->views[i]);
+  PyMem_Free(s->views);
+}
+
+/* 0, or -1 with an exception that has the host's own words. */
+static int forward(const session *s, jaxc_status status) {
+  if (status == JAXC_OK) return 0;
+  if (status == JAXC_RESOURCE_EXHAUSTED) {
+    PyErr_SetString(PyExc_MemoryError, s->message.text);
+  } else {
+    PyErr_SetString(PyExc_ValueError, s->message.text);
   }
-  free(list->buffers);
-  free(list->views);
-  free(list->dims);
-  free(list->data);
-  free(list->types);
+  return -1;
 }
 
-/* calloc of at least one byte, or MemoryError. */
-static void *allocate(Py_ssize_t count, size_t size) {
-  void *memory = calloc(count > 0 ? (size_t)count : 1, size);
-  if (memory == NULL) PyErr_NoMemory();
-  return memory;
+/* Options by name, as jaxc_host_options and its faults have them. */
+static int options_fill(jaxc_host_options *options, PyObject *given) {
+  const struct {
+    const char *name;
+    int32_t *place;
+  } numbers[] = {{"minor", &options->minor},
+                 {"profile", &options->profile},
+                 {"thread_count", &options->thread_count},
+                 {"device_ordinal", &options->device_ordinal},
+                 {"flush_denormals", &options->flush_denormals},
+                 {"timeout_s", &options->timeout_s},
+                 {"unknown_extensions", &options->faults.unknown_extensions}};
+  const struct {
+    const char *name;
+    int64_t *place;
+  } large[] = {{"run_id", &options->run_id},
+               {"fail_allocation", &options->faults.fail_allocation},
+               {"fail_error", &options->faults.fail_error}};
+  memset(options, 0, sizeof *options);
+  options->struct_size = sizeof *options;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    PyObject *value = PyDict_GetItemString(given, numbers[i].name);
+    if (value == NULL) continue;
+    *numbers[i].place = (int32_t)PyLong_AsLong(value);
+    if (PyErr_Occurred()) return -1;
+  }
+  for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+    PyObject *value = PyDict_GetItemString(given, large[i].name);
+    if (value == NULL) continue;
+    *large[i].place = PyLong_AsLongLong(value);
+    if (PyErr_Occurred()) return -1;
+  }
+  return 0;
 }
 
-/* Fills operand i from (dtype, shape, buffer or None). */
-static int operand_fill(operand_list *list, Py_ssize_t i, PyObject *item, int writable) {
+static int handlers_fill(jaxc_abi_bundle *handlers, PyObject *capsules) {
+  jaxc_abi_handler **places[] = {&handlers->instantiate, &handlers->prepare,
+                                 &handlers->initialize, &handlers->execute};
+  if (PyTuple_Size(capsules) != 4) {
+    PyErr_SetString(PyExc_ValueError, "handlers are a tuple of four");
+    return -1;
+  }
+  memset(handlers, 0, sizeof *handlers);
+  for (Py_ssize_t i = 0; i < 4; i++) {
+    PyObject *capsule = PyTuple_GetItem(capsules, i);
+    void *address;
+    if (capsule == Py_None) continue;
+    address = PyCapsule_GetPointer(capsule, NULL);
+    if (address == NULL) return -1;
+    memcpy(places[i], &address, sizeof address);
+  }
+  return 0;
+}
+
+/* Adds an operand (dtype, shape, buffer or None). */
+static int operand_add(session *s, PyObject *item, int is_result) {
   PyObject *shape, *object;
-  jaxc_abi_buffer *buffer = &list->buffers[i];
-  int64_t elements = 1;
+  int64_t dims[32], bits;
+  Py_ssize_t rank;
   int dtype;
+  Py_buffer *view = &s->views[s->view_count];
+  void *data = NULL;
   if (!PyTuple_Check(item)) {
     PyErr_SetString(PyExc_TypeError, "an operand is (dtype, shape, buffer or None)");
     return -1;
   }
   if (!PyArg_ParseTuple(item, "iO!O", &dtype, &PyTuple_Type, &shape, &object)) return -1;
-  buffer->struct_size = sizeof *buffer;
-  buffer->dtype = dtype;
-  buffer->rank = PyTuple_Size(shape);
-  list->dims[i] = (int64_t *)allocate((Py_ssize_t)buffer->rank, sizeof(int64_t));
-  if (list->dims[i] == NULL) return -1;
-  buffer->dims = list->dims[i];
-  for (Py_ssize_t axis = 0; axis < (Py_ssize_t)buffer->rank; axis++) {
+  rank = PyTuple_Size(shape);
+  if (rank > (Py_ssize_t)(sizeof dims / sizeof *dims)) {
+    PyErr_Format(PyExc_ValueError, "an operand has %zd axes, at most 32 are possible", rank);
+    return -1;
+  }
+  bits = (int64_t)jaxc_dtype_bits(dtype);
+  for (Py_ssize_t axis = 0; axis < rank; axis++) {
     const long long size = PyLong_AsLongLong(PyTuple_GetItem(shape, axis));
     if (size == -1 && PyErr_Occurred()) return -1;
-    if (!jaxc_multiply(elements, size, &elements)) {
+    if (!jaxc_multiply(bits, size, &bits)) {
       PyErr_Format(PyExc_ValueError, "impossible size %lld", size);
       return -1;
     }
-    buffer->dims[axis] = size;
+    dims[axis] = size;
   }
-  list->types[i] = JAXC_ABI_BUFFER;
-  list->data[i] = buffer;
-  if (object == Py_None) return 0;
-  if (PyObject_GetBuffer(object, &list->views[i],
-                         writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) != 0) {
-    return -1;
+  if (object != Py_None) {
+    const int64_t bytes = bits / 8 + (bits % 8 != 0);
+    if (PyObject_GetBuffer(object, view, is_result ? PyBUF_CONTIG : PyBUF_CONTIG_RO) != 0) {
+      return -1;
+    }
+    s->view_count++;
+    if (bytes > (int64_t)view->len) {
+      PyErr_Format(PyExc_ValueError, "an operand needs %lld bytes, its buffer has %zd",
+                   (long long)bytes, view->len);
+      return -1;
+    }
+    data = view->buf;
   }
-  if (!jaxc_multiply(elements, (int64_t)jaxc_dtype_size(dtype), &elements) ||
-      elements > (int64_t)list->views[i].len) {
-    PyErr_Format(PyExc_ValueError, "operand %zd needs %lld bytes, its buffer has %zd", i,
-                 (long long)elements, list->views[i].len);
-    return -1;
-  }
-  buffer->data = list->views[i].buf;
-  return 0;
+  return forward(s, is_result ? jaxc_host_call_result(s->call, dtype, (int32_t)rank, dims,
+                                                      data, &s->message)
+                              : jaxc_host_call_argument(s->call, dtype, (int32_t)rank, dims,
+                                                        data, &s->message));
 }
 
-static int operands_fill(operand_list *list, PyObject *items, int writable) {
-  const Py_ssize_t count = PyTuple_Size(items);
-  list->buffers = (jaxc_abi_buffer *)allocate(count, sizeof *list->buffers);
-  list->views = (Py_buffer *)allocate(count, sizeof *list->views);
-  list->dims = (int64_t **)allocate(count, sizeof *list->dims);
-  list->data = (void **)allocate(count, sizeof *list->data);
-  list->types = (int32_t *)allocate(count, sizeof *list->types);
-  if (list->buffers == NULL || list->views == NULL || list->dims == NULL ||
-      list->data == NULL || list->types == NULL) {
-    return -1;
-  }
-  list->count = count;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    if (operand_fill(list, i, PyTuple_GetItem(items, i), writable) != 0) return -1;
+static int operands_add(session *s, PyObject *items, int is_result) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(items); i++) {
+    if (operand_add(s, PyTuple_GetItem(items, i), is_result) != 0) return -1;
   }
   return 0;
 }
 
-/* An attribute of any kind that a jaxc library uses. */
-typedef struct {
-  jaxc_abi_span name;
-  jaxc_abi_scalar scalar;
-  jaxc_abi_array array;
-  jaxc_abi_span string;
-} attribute;
+static int attributes_add(session *s, jaxc_host_attrs *attrs, PyObject *items, int depth);
 
-typedef struct {
-  Py_ssize_t count;
-  attribute *items;
-  jaxc_abi_span **names;
-  void **data;
-  int32_t *types;
-} attribute_list;
-
-static void attributes_clear(attribute_list *list) {
-  free(list->items);
-  free(list->names);
-  free(list->data);
-  free(list->types);
-}
-
-/* Fills attribute i from (name, kind, dtype, bytes), all of which `items` keeps alive. */
-static int attribute_fill(attribute_list *list, Py_ssize_t i, PyObject *item) {
-  attribute *a = &list->items[i];
+/* Adds an attribute (name, kind, dtype, bytes), or for a dictionary its attributes. */
+static int attribute_add(session *s, jaxc_host_attrs *attrs, PyObject *item, int depth) {
+  PyObject *payload;
   const char *name;
-  char *bytes;
-  Py_ssize_t name_length, length;
+  char *bytes = NULL;
+  Py_ssize_t length = 0;
   int kind, dtype;
+  size_t size;
   if (!PyTuple_Check(item)) {
     PyErr_SetString(PyExc_TypeError, "an attribute is (name, kind, dtype, bytes)");
     return -1;
   }
-  if (!PyArg_ParseTuple(item, "s#iiy#", &name, &name_length, &kind, &dtype, &bytes,
-                        &length)) {
-    return -1;
+  if (!PyArg_ParseTuple(item, "siiO", &name, &kind, &dtype, &payload)) return -1;
+  if (kind == JAXC_ABI_ATTR_DICTIONARY) {
+    jaxc_host_attrs *inner = NULL;
+    if (!PyTuple_Check(payload)) {
+      PyErr_SetString(PyExc_TypeError, "a dictionary is a tuple of attributes");
+      return -1;
+    }
+    if (forward(s, jaxc_host_attrs_dictionary(attrs, name, &inner, &s->message)) != 0) {
+      return -1;
+    }
+    return attributes_add(s, inner, payload, depth + 1);
   }
-  a->name.ptr = name;
-  a->name.len = (size_t)name_length;
-  list->names[i] = &a->name;
-  list->types[i] = kind;
+  if (PyBytes_AsStringAndSize(payload, &bytes, &length) != 0) return -1;
   if (kind == JAXC_ABI_ATTR_STRING) {
-    a->string.ptr = bytes;
-    a->string.len = (size_t)length;
-    list->data[i] = &a->string;
-    return 0;
+    return forward(
+        s, jaxc_host_attrs_string(attrs, name, bytes, (size_t)length, &s->message));
   }
-  if (jaxc_dtype_size(dtype) == 0 || (size_t)length < jaxc_dtype_size(dtype) ||
+  size = jaxc_dtype_size(dtype);
+  if (size == 0 || (size_t)length % size != 0 ||
+      (kind == JAXC_ABI_ATTR_SCALAR && (size_t)length != size) ||
       (kind != JAXC_ABI_ATTR_SCALAR && kind != JAXC_ABI_ATTR_ARRAY)) {
     PyErr_Format(PyExc_ValueError, "attribute '%s' has kind %d, dtype %d and %zd bytes",
                  name, kind, dtype, length);
     return -1;
   }
-  a->scalar.dtype = a->array.dtype = dtype;
-  a->scalar.value = a->array.data = bytes;
-  a->array.size = (size_t)length / jaxc_dtype_size(dtype);
-  list->data[i] = kind == JAXC_ABI_ATTR_SCALAR ? (void *)&a->scalar : (void *)&a->array;
-  return 0;
+  if (kind == JAXC_ABI_ATTR_SCALAR) {
+    return forward(s, jaxc_host_attrs_scalar(attrs, name, dtype, bytes, &s->message));
+  }
+  return forward(s, jaxc_host_attrs_array(attrs, name, dtype, (size_t)length / size, bytes,
+                                          &s->message));
 }
 
-static int attributes_fill(attribute_list *list, PyObject *items) {
-  const Py_ssize_t count = PyTuple_Size(items);
-  list->items = (attribute *)allocate(count, sizeof *list->items);
-  list->names = (jaxc_abi_span **)allocate(count, sizeof *list->names);
-  list->data = (void **)allocate(count, sizeof *list->data);
-  list->types = (int32_t *)allocate(count, sizeof *list->types);
-  if (list->items == NULL || list->names == NULL || list->data == NULL ||
-      list->types == NULL) {
+static int attributes_add(session *s, jaxc_host_attrs *attrs, PyObject *items, int depth) {
+  if (depth > 16) {
+    PyErr_SetString(PyExc_ValueError, "dictionaries are nested more than 16 deep");
     return -1;
   }
-  list->count = count;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    if (attribute_fill(list, i, PyTuple_GetItem(items, i)) != 0) return -1;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(items); i++) {
+    if (attribute_add(s, attrs, PyTuple_GetItem(items, i), depth) != 0) return -1;
   }
   return 0;
 }
 
-static void frame_list(jaxc_abi_operands *out, const operand_list *list) {
-  out->struct_size = sizeof *out;
-  out->size = list->count;
-  out->types = list->types;
-  out->data = list->data;
+static int session_begin(session *s, PyObject *capsules, Py_ssize_t operand_count,
+                         PyObject *given) {
+  jaxc_host_options options;
+  jaxc_abi_bundle handlers;
+  if (handlers_fill(&handlers, capsules) != 0 || options_fill(&options, given) != 0) {
+    return -1;
+  }
+  s->views = (Py_buffer *)PyMem_Calloc((size_t)operand_count + 1, sizeof *s->views);
+  if (s->views == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  if (forward(s, jaxc_host_create(&options, &s->host, &s->message)) != 0) return -1;
+  return forward(s, jaxc_host_call_create(s->host, &handlers, &s->call, &s->message));
 }
 
-/* Runs the handler without the interpreter lock; None, or (code, text). */
-static PyObject *run(jaxc_abi_handler *handler, const operand_list *arguments,
-                     const operand_list *results, const attribute_list *attributes) {
-  jaxc_abi_call_frame frame;
-  jaxc_abi_error *error;
-  PyObject *out;
-  memset(&frame, 0, sizeof frame);
-  frame.struct_size = offsetof(jaxc_abi_call_frame, attrs) + sizeof frame.attrs;
-  frame.api = &api;
-  frame.stage = JAXC_STAGE_EXECUTE;
-  frame_list(&frame.args, arguments);
-  frame_list(&frame.results, results);
-  frame.attrs.struct_size = sizeof frame.attrs;
-  frame.attrs.size = attributes->count;
-  frame.attrs.types = attributes->types;
-  frame.attrs.names = attributes->names;
-  frame.attrs.data = attributes->data;
+/* Runs the call without the interpreter lock; None, or (code, text). */
+static PyObject *session_run(session *s) {
+  jaxc_status status;
   Py_BEGIN_ALLOW_THREADS
-  error = handler(&frame);
+  status = jaxc_host_call_run(s->call, &s->message);
+  if (status == JAXC_OK) status = jaxc_host_call_check(s->call, &s->message);
+  if (status == JAXC_OK) status = jaxc_host_leaks(s->host, &s->message);
   Py_END_ALLOW_THREADS
-  if (error == NULL) return Py_NewRef(Py_None);
-  if (error->text == NULL) return PyErr_NoMemory();
-  out = Py_BuildValue("(is)", (int)error->code, error->text);
-  free(error->text);
-  free(error);
-  return out;
+  if (status == JAXC_OK) return Py_NewRef(Py_None);
+  return Py_BuildValue("(iN)", (int)status,
+                       PyUnicode_DecodeUTF8(s->message.text,
+                                            (Py_ssize_t)strlen(s->message.text),
+                                            "replace"));
 }
 
 PyObject *jaxci_call_handler(PyObject *module, PyObject *args) {
-  PyObject *capsule, *arguments, *results, *attributes;
+  PyObject *capsules, *arguments, *results, *attributes, *options;
   PyObject *out = NULL;
-  operand_list inputs = {0}, outputs = {0};
-  attribute_list attrs = {0};
-  jaxc_abi_handler *handler;
-  void *address;
+  session s;
   (void)module;
-  if (!PyArg_ParseTuple(args, "OO!O!O!", &capsule, &PyTuple_Type, &arguments, &PyTuple_Type,
-                        &results, &PyTuple_Type, &attributes)) {
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!", &PyTuple_Type, &capsules, &PyTuple_Type,
+                        &arguments, &PyTuple_Type, &results, &PyTuple_Type, &attributes,
+                        &PyDict_Type, &options)) {
     return NULL;
   }
-  address = PyCapsule_GetPointer(capsule, NULL);
-  if (address == NULL) return NULL;
-  memcpy(&handler, &address, sizeof handler);
-  if (operands_fill(&inputs, arguments, 0) == 0 &&
-      operands_fill(&outputs, results, 1) == 0 && attributes_fill(&attrs, attributes) == 0) {
-    out = run(handler, &inputs, &outputs, &attrs);
+  memset(&s, 0, sizeof s);
+  if (session_begin(&s, capsules, PyTuple_Size(arguments) + PyTuple_Size(results),
+                    options) == 0 &&
+      operands_add(&s, arguments, 0) == 0 && operands_add(&s, results, 1) == 0 &&
+      attributes_add(&s, jaxc_host_call_attrs(s.call), attributes, 0) == 0) {
+    out = session_run(&s);
   }
-  operands_clear(&inputs);
-  operands_clear(&outputs);
-  attributes_clear(&attrs);
+  session_clear(&s);
   return out;
 }

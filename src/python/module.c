@@ -9,6 +9,7 @@
 #include <Python.h>
 
 #include "describe.h"
+#include "handlers.h"
 #include "host.h"
 
 static PyMethodDef methods[] = {
@@ -25,18 +26,42 @@ static PyMethodDef methods[] = {
      "  OSError: when the system cannot load it, with the system's message.\n"
      "  ValueError: when it has no table, or one of another version."},
     {"call_handler", jaxci_call_handler, METH_VARARGS,
-     "call_handler(capsule, arguments, results, attributes, /)\n--\n\n"
-     "Calls an XLA FFI handler for the CPU once, without XLA.\n\n"
+     "call_handler(handlers, arguments, results, attributes, options, /)\n--\n\n"
+     "Calls an XLA FFI handler once, without XLA.\n\n"
      "Args:\n"
-     "  capsule: of the handler.\n"
+     "  handlers: capsules of instantiate, prepare, initialize and execute, or None.\n"
      "  arguments, results: tuples of (dtype number, shape, buffer or None); results are\n"
      "    written in place.\n"
-     "  attributes: tuple of (name, kind, dtype number, bytes), sorted by name; kind is\n"
-     "    1 for an array, 3 for a scalar, 4 for a string.\n\n"
+     "  attributes: tuple of (name, kind, dtype number, bytes); kind is 1 for an array, 3\n"
+     "    for a scalar, 4 for a string; 2 for a dictionary, with a tuple of attributes in\n"
+     "    the place of bytes.\n"
+     "  options: numbers by name, as jaxc_host_options has them.\n\n"
      "Returns:\n"
-     "  None, or (code, text) of the handler's error.\n\n"
+     "  None, or (code, text) of the handler's error, of writes where none belong, or of\n"
+     "  what it did not give back.\n\n"
      "Raises:\n"
-     "  ValueError: for a buffer smaller than its shape."},
+     "  ValueError: for a buffer smaller than its shape, and what the host refuses."},
+    {"describe_handler", jaxci_describe_handler, METH_O,
+     "describe_handler(address, /)\n--\n\n"
+     "Reads the table of a handler that JAXC_HANDLER made.\n\n"
+     "Args:\n"
+     "  address: of the symbol jaxc_handler_<name>.\n\n"
+     "Returns:\n"
+     "  (name, platform, minor, traits, stages, fields); see handlers.c for the tuples.\n\n"
+     "Raises:\n"
+     "  ValueError: for a table of another version, or a damaged one."},
+    {"probe_handler", jaxci_probe_handler, METH_O,
+     "probe_handler(capsule, /)\n--\n\n"
+     "Asks a handler for its metadata, in a child process.\n\n"
+     "Returns:\n"
+     "  (major, minor, traits).\n\n"
+     "Raises:\n"
+     "  ValueError: when the function does not answer, crashes or does not return."},
+    {"exported_symbols", jaxci_exported_symbols, METH_O,
+     "exported_symbols(path, /)\n--\n\n"
+     "Names that a loaded library exports; none where the system does not tell.\n\n"
+     "Raises:\n"
+     "  OSError: when the system cannot load it."},
     {NULL, NULL, 0, NULL}};
 
 static PyModuleDef_Slot slots[] = {

@@ -1,4 +1,4 @@
-/* frame.h: call frames for tests, with a runtime that only makes errors.
+/* frame.h: call frames for tests, with a runtime that makes errors, futures and types.
  *
  *   frame_t f;
  *   frame_begin(&f);
@@ -45,10 +45,44 @@ static jaxc_abi_error *frame_error_create(jaxc_abi_error_create_args *args) {
   return &frame_error;
 }
 
+/* The future of a call, and what became of it. */
+struct jaxc_abi_future {
+  int created;
+  int available;
+  jaxc_abi_error *error;
+};
+static struct jaxc_abi_future frame_future;
+
+static jaxc_abi_error *frame_future_create(jaxc_abi_future_create_args *args) {
+  frame_future.created++;
+  args->future = &frame_future;
+  return NULL;
+}
+static jaxc_abi_error *frame_future_available(jaxc_abi_future_available_args *args) {
+  args->future->available++;
+  return NULL;
+}
+static jaxc_abi_error *frame_future_error(jaxc_abi_future_error_args *args) {
+  args->future->error = args->error;
+  return NULL;
+}
+
+/* Numbers of types go up from 41; one that is given stays. */
+static int frame_type_count;
+static jaxc_abi_error *frame_type_register(jaxc_abi_type_register_args *args) {
+  if (args->type_id->type_id == 0) args->type_id->type_id = 41 + frame_type_count;
+  frame_type_count++;
+  return NULL;
+}
+
 static const jaxc_abi_api frame_api = {
     .struct_size = 192, /* what a runtime of API 0.3 says; later slots are not called */
     .api_version = {24, NULL, 0, 3},
     .error_create = frame_error_create,
+    .type_register = frame_type_register,
+    .future_create = frame_future_create,
+    .future_available = frame_future_available,
+    .future_error = frame_future_error,
 };
 
 static inline void frame_begin(frame_t *f) {
@@ -126,6 +160,11 @@ static inline void frame_array(frame_t *f, const char *name, int dtype, void *da
 }
 static inline void frame_string(frame_t *f, const char *name, jaxc_abi_span *value) {
   frame_name(f, name, JAXC_ABI_ATTR_STRING, value);
+}
+
+/* A nested dictionary: the attributes of `inner`, which frame_begin has begun. */
+static inline void frame_dictionary(frame_t *f, const char *name, frame_t *inner) {
+  frame_name(f, name, JAXC_ABI_ATTR_DICTIONARY, &inner->frame.attrs);
 }
 
 /* Calls the handler; the error's text, or "" when there was none. */

@@ -5,7 +5,9 @@
 #include <jaxc/bound.h>
 #include <jaxc/call.h>
 #include <jaxc/context.h>
+#include <jaxc/decode.h>
 #include <jaxc/error.h>
+#include <jaxc/field.h>
 #include <jaxc/handler.h>
 #include <jaxc/host.h>
 #include <jaxc/jaxc.h>

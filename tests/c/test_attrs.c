@@ -86,7 +86,7 @@ TEST(null_data_and_unknown_kinds_are_refused) {
   f.attrs[0] = &out;
   CHECK_INT(jaxc_attrs_scalar(&f.frame.attrs, "mode", JAXC_S32, &out, &message),
             JAXC_INVALID_ARGUMENT);
-  CHECK_TEXT(message.text, "attribute 'mode' is a unknown, expected scalar");
+  CHECK_TEXT(message.text, "attribute 'mode' is an unknown, expected scalar");
 }
 
 TEST(every_type_has_its_size_and_name) {

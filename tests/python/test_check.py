@@ -1,4 +1,4 @@
-"""jaxc.check passes what is right and finds each planted fault; the host beneath it."""
+"""jaxc.check passes what is right and finds each planted fault."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import jaxc
-from jaxc import _jaxc, host
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -221,49 +220,3 @@ def test_single_precision_has_its_own_tolerance() -> None:
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(TypeError, match=r"jaxc\.check takes a jaxc function, got"):
         jaxc.check(np.sin, 1.0)  # type: ignore[arg-type]
-
-
-# ---- the host ----
-
-
-def test_the_host_calls_what_xla_calls(lib: jaxc.Library) -> None:
-    x = array(3, 5)
-    (y,), written = host.call(lib.rms, [x, np.float64(0.1)])
-    np.testing.assert_array_equal(y, jax.jit(lib.rms)(x, 0.1))
-    assert written == []
-
-
-def test_the_host_sends_statics_of_every_kind() -> None:
-    source = """
-#include <complex.h>
-#include <stdint.h>
-#include <string.h>
-#pragma jaxc static(b, k, u, z, s)
-void f(_Bool b, int k, uint64_t u, double complex z, const char *s, int n, double y[n]) {
-  y[0] = b; y[1] = k; y[2] = (double)(u >> 60); y[3] = cimag(z); y[4] = (double)strlen(s);
-}
-"""
-    f = jaxc.compile(source).f
-    given = {"b": True, "k": -3, "u": 2**63, "z": 1 + 2j, "s": "four", "n": 5}
-    (y,), _ = host.call(f, [], tuple(given.items()))
-    np.testing.assert_array_equal(y, [1, -3, 8, 2, 4])
-    np.testing.assert_array_equal(f(True, -3, 2**63, 1 + 2j, "four", n=5), y)
-
-
-def test_the_host_gives_the_error_of_the_handler(lib: jaxc.Library) -> None:
-    bad = jaxc.compile("int f(int n, const double x[n], double y[n]) { return 4; }").f
-    with pytest.raises(host.HostError, match=r"f: returned status 4 \(batch row 0 of 3\)"):
-        host.call(bad, [array(3, 2)])
-
-
-def test_the_host_refuses_a_buffer_that_is_too_small(lib: jaxc.Library) -> None:
-    capsule = lib.neither.handlers["cpu"]
-    small = np.zeros(1, np.uint8)
-    with pytest.raises(ValueError, match="operand 0 needs 8 bytes, its buffer has 1"):
-        _jaxc.call_handler(capsule, ((12, (), small),), (), ())
-    with pytest.raises(ValueError, match="impossible size -1"):
-        _jaxc.call_handler(capsule, ((12, (-1,), small),), (), ())
-    with pytest.raises(TypeError):
-        _jaxc.call_handler(capsule, (3,), (), ())
-    code, text = _jaxc.call_handler(capsule, (), (), ())
-    assert (code, text) == (3, "neither: called with 0 arguments, expected 1")

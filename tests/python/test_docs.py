@@ -1,9 +1,14 @@
-"""The code in README runs as it stands there."""
+"""The code in README and docs runs as it stands there."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +33,41 @@ def test_the_readme_s_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         exec(compile(program, "README.md", "exec"), names)
     assert names["y"].shape == (3, 4)
     assert names["ys"].shape == (2, 3, 4)
+
+
+def pages() -> list[Path]:
+    """Pages with C files to compile by the commands between them."""
+    found = sorted((ROOT / "docs").glob("*.md"))
+    return [page for page in found if "```sh\n" in page.read_text()]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_a_page_s_files_commands_and_programs_run_in_order(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C blocks are files, named by their first line; sh blocks run; python blocks share names."""
+    if shutil.which("cc") is None:
+        pytest.skip("no cc, which the page's commands call")
+    monkeypatch.chdir(tmp_path)
+    folders = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    names: dict[str, Any] = {}
+    text = page.read_text()
+    count = 0
+    for language, block in re.findall(
+        r"^```(c|sh|python)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE
+    ):
+        if language == "c":
+            name = re.match(r"/\* (\w+\.[ch]): ", block)
+            if name is not None:
+                (tmp_path / name[1]).write_text(block)
+        elif language == "sh":
+            subprocess.run(
+                ["sh", "-eu", "-c", block], check=True, env={**os.environ, "PATH": folders}
+            )
+        else:
+            exec(compile(block, str(page), "exec"), names)
+            count += 1
+    assert count > 0
 
 
 def test_the_readme_s_table_is_measured() -> None:
