@@ -40,6 +40,7 @@ def build(clang: str, targets: list[str]) -> None:
     # Compiled again by another compiler, an old folder would keep the first one.
     configure = ["cmake", "-S", str(ROOT), "-B", str(BUILD / "cmake"), "-DJAXC_FUZZ=ON"]
     configure += ["-DJAXC_BUILD_TESTS=ON", f"-DCMAKE_C_COMPILER={clang}", "-Wno-dev"]
+    configure += ["-DCMAKE_RULE_MESSAGES=OFF"]
     subprocess.run([*configure, "--log-level=WARNING"], check=True)
     names = [f"fuzz_{target}" for target in targets]
     command = ["cmake", "--build", str(BUILD / "cmake"), "-j2", "--target", *names]

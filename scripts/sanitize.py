@@ -53,6 +53,7 @@ def build(step: str, compiler: str) -> Path:
     configure += [f"-DJAXC_SANITIZE={VALUE[step]}", f"-DCMAKE_C_COMPILER={compiler}"]
     # DWARF 4: valgrind up to 3.19 cannot read what clang writes by itself.
     configure += ["-DCMAKE_C_FLAGS=-g -gdwarf-4 -O1", "-Wno-dev", "--log-level=WARNING"]
+    configure += ["-DCMAKE_RULE_MESSAGES=OFF"]
     subprocess.run(configure, check=True)
     command = ["cmake", "--build", str(folder), f"-j{WORKERS}", "--", "-s"]
     subprocess.run(command, check=True)

@@ -53,7 +53,8 @@ static jaxc_status begin(jaxc_host *host, query *q, jaxc_message *message) {
   q->metadata->api_version.major_version = UNANSWERED;
   q->metadata->api_version.minor_version = UNANSWERED;
   q->frame.struct_size = JAXC_ABI_FRAME_SIZE - host->options.faults.short_frame;
-  q->frame.api = &host->api;
+  /* Runtimes of API 0.1 ask without a table (seen in jaxlib 0.6.1). */
+  q->frame.api = host->options.minor >= 2 ? &host->api : NULL;
   q->frame.stage = JAXC_STAGE_EXECUTE;
   q->frame.args.struct_size = q->frame.results.struct_size = sizeof q->frame.args;
   q->frame.attrs.struct_size = sizeof q->frame.attrs;

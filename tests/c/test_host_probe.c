@@ -12,7 +12,9 @@ static jaxc_abi_error *handler(jaxc_abi_call_frame *frame) {
   asked->api_version.major_version = 0;
   asked->api_version.minor_version = announced_minor;
   asked->traits = JAXC_TRAIT_COMMAND_BUFFER;
-  if (frame->api->api_version.minor_version >= 2) asked->state_type_id = 42;
+  if (frame->api != NULL && frame->api->api_version.minor_version >= 2) {
+    asked->state_type_id = 42;
+  }
   return NULL;
 }
 
@@ -50,6 +52,21 @@ TEST(the_query_is_a_frame_without_context_and_operands) {
   jaxc_host *const host = make_host(0, JAXC_HOST_GPU);
   CHECK_INT(jaxc_host_probe(host, see_query, &metadata, &message), JAXC_OK);
   end(host, NULL);
+}
+
+static int has_table;
+static jaxc_abi_error *see_table(jaxc_abi_call_frame *frame) {
+  has_table = frame->api != NULL;
+  return handler(frame);
+}
+
+TEST(the_query_of_api_1_has_no_table) {
+  for (int minor = 1; minor <= 5; minor++) {
+    jaxc_host *const host = make_host(minor, JAXC_HOST_CPU);
+    CHECK_INT(jaxc_host_probe(host, see_table, &metadata, &message), JAXC_OK);
+    CHECK_INT(has_table, minor >= 2);
+    end(host, NULL);
+  }
 }
 
 TEST(a_handler_of_another_version_is_refused_naming_both) {

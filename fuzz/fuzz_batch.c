@@ -1,0 +1,465 @@
+/* fuzz_batch.c: batch.h on descriptions and calls that are right, against a plain loop.
+ *
+ * Any shapes that broadcast, inouts with and without the operand's memory, scratch,
+ * static values, strings, tokens, a kernel that stops. What must hold: each row sees what
+ * index arithmetic says, in row-major order; every byte of every result is written once
+ * and by its row, nothing else is; scratch is aligned and nobody else's.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <stdlib.h>
+
+static int memory_fails;
+static void *maybe_malloc(size_t size) { return memory_fails ? NULL : malloc(size); }
+#define malloc maybe_malloc
+#include <jaxc/batch.h>
+#undef malloc
+
+#include "fake_runtime.h"
+
+#define MAX_PARAMETERS 7
+#define MAX_DIMS 3
+#define MAX_LEADING 5
+#define GUARD 64
+#define GUARD_BYTE 0x5A
+
+typedef struct {
+  int64_t leading; /* axes of its own */
+  int64_t dims[MAX_LEADING + 2];
+  size_t row_bytes;
+  size_t bytes;
+  unsigned char *data;
+} array;
+
+/* All of one call. */
+static struct {
+  jaxc_function function;
+  jaxc_dim dims[MAX_DIMS];
+  long long values[MAX_DIMS];
+  jaxc_parameter parameters[MAX_PARAMETERS];
+  int64_t leading;
+  int64_t full[MAX_LEADING];
+  int64_t rows;
+  array operands[MAX_PARAMETERS];
+  array results[MAX_PARAMETERS];
+  unsigned char *expected[MAX_PARAMETERS];
+  unsigned char *written[MAX_PARAMETERS]; /* times, by byte of a result */
+  unsigned char *kept[MAX_PARAMETERS];    /* operands as they were */
+  unsigned char values_of[MAX_PARAMETERS][16];
+  jaxc_abi_span strings[MAX_PARAMETERS];
+  int64_t next_row;
+  int64_t stop_row; /* -1: none */
+} c;
+
+static int has_operand(int32_t k) {
+  return c.parameters[k].role == JAXC_ROLE_INPUT || c.parameters[k].role == JAXC_ROLE_INOUT;
+}
+static int has_result(int32_t k) {
+  return c.parameters[k].role == JAXC_ROLE_OUTPUT ||
+         c.parameters[k].role == JAXC_ROLE_INOUT;
+}
+
+/* ---- what a row computes ---- */
+
+static uint64_t mix(uint64_t hash, const void *data, size_t size) {
+  const unsigned char *const bytes = data;
+  for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
+  return hash;
+}
+
+static unsigned char result_byte(uint64_t hash, int32_t k, size_t at) {
+  return (unsigned char)((hash >> at % 8 * 8) + at + (size_t)k);
+}
+
+/* What does not depend on the row. */
+static uint64_t hash_begin(void) {
+  uint64_t hash = mix(7, c.values, (size_t)c.function.dim_count * sizeof *c.values);
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    if (c.parameters[k].role != JAXC_ROLE_STATIC) continue;
+    if (c.parameters[k].dtype == JAXC_STRING) {
+      hash = mix(hash, c.strings[k].ptr, c.strings[k].len);
+    } else {
+      hash = mix(hash, c.values_of[k], jaxc_dtype_size(c.parameters[k].dtype));
+    }
+  }
+  return hash;
+}
+
+/* Place of a row in an array. */
+static size_t row_offset(const array *a, int64_t row) {
+  size_t offset = 0, step = a->row_bytes;
+  for (int64_t axis = c.leading - 1; axis >= 0; axis--) {
+    const int64_t index = row % c.full[axis];
+    const int64_t own = axis - (c.leading - a->leading);
+    row /= c.full[axis];
+    if (own < 0) continue;
+    if (a->dims[own] != 1) offset += (size_t)index * step;
+    step *= (size_t)a->dims[own];
+  }
+  return offset;
+}
+
+/* The plain loop. */
+static void compute_expected(void) {
+  for (int64_t row = 0; row < c.rows; row++) {
+    uint64_t hash = hash_begin();
+    for (int32_t k = 0; k < c.function.parameter_count; k++) {
+      const array *const a = &c.operands[k];
+      if (has_operand(k)) hash = mix(hash, c.kept[k] + row_offset(a, row), a->row_bytes);
+    }
+    for (int32_t k = 0; k < c.function.parameter_count; k++) {
+      const array *const a = &c.results[k];
+      for (size_t i = 0; has_result(k) && i < a->row_bytes; i++) {
+        c.expected[k][row_offset(a, row) + i] = result_byte(hash, k, i);
+      }
+    }
+  }
+}
+
+/* ---- the kernel ---- */
+
+static size_t core_count(int32_t k) {
+  size_t count = 1;
+  for (int32_t axis = 0; axis < c.parameters[k].rank; axis++) {
+    int64_t size = 0;
+    FUZZ_CHECK(jaxc_bound_value(&c.parameters[k].bounds[axis], c.values, &size));
+    count *= (size_t)size;
+  }
+  return count;
+}
+
+/* Writes all scratch memory, then looks whether all is still there. */
+static void use_scratch(char *const *data, const long long *strides) {
+  for (int pass = 0; pass < 2; pass++) {
+    for (int32_t k = 0; k < c.function.parameter_count; k++) {
+      const size_t bytes = core_count(k) * jaxc_dtype_size(c.parameters[k].dtype);
+      if (c.parameters[k].role != JAXC_ROLE_SCRATCH) continue;
+      FUZZ_CHECK((uintptr_t)data[k] % 64 == 0 && strides[k] == 0);
+      if (pass == 0) memset(data[k], k + 1, bytes);
+      FUZZ_CHECK(fuzz_is_filled(data[k], k + 1, bytes));
+    }
+  }
+}
+
+static void check_static(int32_t k, const char *data) {
+  if (c.parameters[k].dtype == JAXC_STRING) {
+    const char *text;
+    memcpy(&text, data, sizeof text);
+    FUZZ_CHECK(c.strings[k].len == 0 ||
+               memcmp(text, c.strings[k].ptr, c.strings[k].len) == 0);
+    FUZZ_CHECK(text[c.strings[k].len] == '\0');
+  } else {
+    FUZZ_CHECK(memcmp(data, c.values_of[k], jaxc_dtype_size(c.parameters[k].dtype)) == 0);
+  }
+}
+
+static void call_row(char *const *data, const long long *strides, long long row) {
+  uint64_t hash = hash_begin();
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    const array *const a = has_result(k) ? &c.results[k] : &c.operands[k];
+    if (c.parameters[k].role == JAXC_ROLE_STATIC) check_static(k, data[k]);
+    if (has_operand(k)) hash = mix(hash, data[k] + row * strides[k], a->row_bytes);
+  }
+  use_scratch(data, strides);
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    const array *const a = &c.results[k];
+    unsigned char *const out = (unsigned char *)data[k] + row * strides[k];
+    if (!has_result(k) || a->row_bytes == 0) continue;
+    FUZZ_CHECK(out == a->data + row_offset(a, c.next_row)); /* in row-major order */
+    for (size_t i = 0; i < a->row_bytes; i++) {
+      out[i] = result_byte(hash, k, i);
+      c.written[k][out - a->data + (ptrdiff_t)i]++;
+    }
+  }
+}
+
+static int rows(const long long *dims, char *const *data, const long long *strides,
+                long long count, jaxc_fault *fault) {
+  FUZZ_CHECK(memcmp(dims, c.values, (size_t)c.function.dim_count * sizeof *dims) == 0);
+  FUZZ_CHECK(count > 0 && count <= c.rows - c.next_row);
+  for (long long row = 0; row < count; row++) {
+    if (c.next_row == c.stop_row) {
+      fault->row = row;
+      fault->status = 42;
+      return 1;
+    }
+    call_row(data, strides, row);
+    c.next_row++;
+  }
+  return 0;
+}
+
+/* ---- a description ---- */
+
+/* "n", "n + 1" or "3". */
+static jaxc_bound make_bound(fuzz_input *in) {
+  jaxc_bound_step *const steps = fuzz_new(in, 3 * sizeof *steps);
+  jaxc_bound bound = {"a bound", steps, 1, -1};
+  const int32_t dim = (int32_t)fuzz_byte(in) % MAX_DIMS;
+  steps[0].code = JAXC_BOUND_CONSTANT;
+  steps[0].argument = fuzz_between(in, 0, 3);
+  if (dim >= c.function.dim_count) return bound;
+  steps[0].code = JAXC_BOUND_DIM;
+  steps[0].argument = dim;
+  if (fuzz_chance(in, 4)) {
+    steps[1].argument = fuzz_between(in, 0, 2);
+    steps[2].code = JAXC_BOUND_ADD;
+    bound.step_count = 3;
+  } else {
+    bound.dim = dim;
+  }
+  return bound;
+}
+
+static void make_parameter(fuzz_input *in, int32_t k) {
+  static const int32_t dtypes[] = {JAXC_F32, JAXC_U8, JAXC_S16, JAXC_F64, JAXC_C128,
+                                   JAXC_U64};
+  jaxc_parameter *const p = &c.parameters[k];
+  jaxc_bound *const bounds = fuzz_new(in, 2 * sizeof *bounds);
+  static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
+  p->name = names[k];
+  p->declaration = "float p[n]";
+  p->role = (int32_t)fuzz_between(in, JAXC_ROLE_INPUT, JAXC_ROLE_STATIC);
+  p->dtype = dtypes[fuzz_byte(in) % 6];
+  if (p->role == JAXC_ROLE_STATIC) {
+    if (p->dtype == JAXC_C128) p->dtype = JAXC_STRING;
+    c.function.attribute_count++;
+  } else {
+    p->rank = (int32_t)fuzz_between(in, 0, 2);
+  }
+  p->dim = -1;
+  p->bounds = bounds;
+  for (int32_t i = 0; i < p->rank; i++) bounds[i] = make_bound(in);
+  c.function.argument_count += has_operand(k);
+  c.function.result_count += has_result(k);
+}
+
+/* A dimension that no input has as it is must be sent. */
+static void make_dims(fuzz_input *in) {
+  static const char *const names[] = {"n", "m", "k"};
+  for (int32_t i = 0; i < c.function.dim_count; i++) {
+    c.dims[i].name = names[i];
+    c.dims[i].maximum = 100;
+    c.dims[i].is_static = 1;
+    c.values[i] = fuzz_between(in, 0, 4);
+  }
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    for (int32_t axis = 0; has_operand(k) && axis < c.parameters[k].rank; axis++) {
+      const int32_t dim = c.parameters[k].bounds[axis].dim;
+      if (dim >= 0) c.dims[dim].is_static = 0;
+    }
+  }
+  for (int32_t i = 0; i < c.function.dim_count; i++) {
+    c.function.attribute_count += c.dims[i].is_static;
+  }
+}
+
+/* ---- a call ---- */
+
+static void make_array(fuzz_input *in, int32_t k, int is_result, array *out) {
+  const jaxc_parameter *const p = &c.parameters[k];
+  out->leading = is_result ? c.leading : fuzz_between(in, 0, c.leading);
+  out->row_bytes = core_count(k) * jaxc_dtype_size(p->dtype);
+  out->bytes = out->row_bytes;
+  for (int64_t i = 0; i < out->leading; i++) {
+    const int64_t full = c.full[c.leading - out->leading + i];
+    out->dims[i] = !is_result && fuzz_chance(in, 4) ? 1 : full;
+    out->bytes *= (size_t)out->dims[i];
+  }
+  for (int32_t axis = 0; axis < p->rank; axis++) {
+    (void)jaxc_bound_value(&p->bounds[axis], c.values, &out->dims[out->leading + axis]);
+  }
+  out->data = fuzz_new(in, out->bytes + 2 * GUARD);
+  memset(out->data, GUARD_BYTE, out->bytes + 2 * GUARD);
+  out->data += GUARD;
+  for (size_t i = 0; i < out->bytes; i++) out->data[i] = (unsigned char)(i * 37 + (size_t)k);
+}
+
+/* The sizes that arrays have in common; results have them all. */
+static void find_rows(void) {
+  for (int64_t axis = 0; axis < c.leading; axis++) {
+    int is_there = 0;
+    for (int32_t k = 0; k < c.function.parameter_count; k++) {
+      const int64_t own = axis - (c.leading - c.operands[k].leading);
+      if (has_result(k)) is_there = 1;
+      if (has_operand(k) && own >= 0 && c.operands[k].dims[own] == c.full[axis]) is_there = 1;
+    }
+    if (!is_there) c.full[axis] = 1;
+    c.rows *= c.full[axis];
+  }
+}
+
+static void make_arrays(fuzz_input *in) {
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    array *const operand = &c.operands[k];
+    if (has_operand(k)) {
+      make_array(in, k, 0, operand);
+      c.kept[k] = fuzz_new(in, operand->bytes);
+      memcpy(c.kept[k], operand->data, operand->bytes);
+    }
+    if (!has_result(k)) continue;
+    make_array(in, k, 1, &c.results[k]);
+    if (has_operand(k) && operand->bytes == c.results[k].bytes && fuzz_chance(in, 2)) {
+      c.results[k].data = operand->data; /* as XLA gives both the same memory */
+    }
+    c.expected[k] = fuzz_new(in, c.results[k].bytes);
+    c.written[k] = fuzz_new(in, c.results[k].bytes);
+  }
+  find_rows();
+}
+
+static void add_array(fuzz_input *in, jaxc_abi_operands *list, int32_t k, array *a) {
+  jaxc_abi_buffer *const buffer = fuzz_new(in, sizeof *buffer);
+  buffer->struct_size = sizeof *buffer;
+  buffer->dtype = c.parameters[k].dtype;
+  buffer->rank = a->leading + c.parameters[k].rank;
+  buffer->dims = a->dims;
+  buffer->data = a->bytes == 0 && fuzz_chance(in, 2) ? NULL : a->data;
+  list->types[list->size] = JAXC_ABI_BUFFER;
+  list->data[list->size++] = buffer;
+}
+
+static void begin_list(fuzz_input *in, jaxc_abi_operands *list) {
+  list->struct_size = sizeof *list;
+  list->types = fuzz_new(in, (MAX_PARAMETERS + 1) * sizeof *list->types);
+  list->data = fuzz_new(in, (MAX_PARAMETERS + 1) * sizeof *list->data);
+  if ((c.function.flags & JAXC_FUNCTION_EFFECT) != 0) list->size = 1; /* nobody looks */
+}
+
+static void add_scalar(fuzz_input *in, jaxc_abi_attrs *attrs, const char *name,
+                       int32_t dtype, void *value) {
+  const int64_t i = attrs->size++;
+  jaxc_abi_scalar *const scalar = fuzz_new(in, sizeof *scalar);
+  attrs->names[i] = fuzz_new(in, sizeof *attrs->names[i]);
+  attrs->names[i]->ptr = name;
+  attrs->names[i]->len = strlen(name);
+  attrs->types[i] = JAXC_ABI_ATTR_SCALAR;
+  scalar->dtype = dtype == JAXC_U64 ? JAXC_S64 : dtype;
+  scalar->value = value;
+  attrs->data[i] = scalar;
+}
+
+static void add_statics(fuzz_input *in, jaxc_abi_attrs *attrs) {
+  const size_t most = MAX_PARAMETERS + MAX_DIMS;
+  attrs->struct_size = sizeof *attrs;
+  attrs->types = fuzz_new(in, most * sizeof *attrs->types);
+  attrs->names = fuzz_new(in, most * sizeof *attrs->names);
+  attrs->data = fuzz_new(in, most * sizeof *attrs->data);
+  for (int32_t i = 0; i < c.function.dim_count; i++) {
+    if (c.dims[i].is_static) {
+      add_scalar(in, attrs, c.dims[i].name, JAXC_S64, &c.values[i]);
+    }
+  }
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    if (c.parameters[k].role != JAXC_ROLE_STATIC) continue;
+    for (int i = 0; i < 16; i++) c.values_of[k][i] = fuzz_byte(in);
+    add_scalar(in, attrs, c.parameters[k].name, c.parameters[k].dtype, c.values_of[k]);
+    if (c.parameters[k].dtype == JAXC_STRING) {
+      const size_t length = (size_t)fuzz_byte(in) * (fuzz_chance(in, 8) ? 40 : 1);
+      char *const text = fuzz_new(in, length);
+      memset(text, 'x', length);
+      c.strings[k].ptr = length == 0 ? NULL : text;
+      c.strings[k].len = length;
+      attrs->types[attrs->size - 1] = JAXC_ABI_ATTR_STRING;
+      attrs->data[attrs->size - 1] = &c.strings[k];
+    }
+  }
+}
+
+/* ---- after the call ---- */
+
+static void check_result(int32_t k, int64_t rows_done) {
+  const array *const a = &c.results[k];
+  for (int64_t row = 0; row < c.rows; row++) {
+    const size_t at = row_offset(a, row);
+    FUZZ_CHECK(fuzz_is_filled(c.written[k] + at, row < rows_done, a->row_bytes));
+    if (row >= rows_done) continue;
+    FUZZ_CHECK(memcmp(a->data + at, c.expected[k] + at, a->row_bytes) == 0);
+  }
+}
+
+static void check_arrays(int64_t rows_done) {
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    const array *const pair[2] = {has_operand(k) ? &c.operands[k] : NULL,
+                                  has_result(k) ? &c.results[k] : NULL};
+    const int is_shared = pair[0] != NULL && pair[1] != NULL && pair[0]->data == pair[1]->data;
+    for (int i = 0; i < 2; i++) {
+      if (pair[i] == NULL) continue;
+      FUZZ_CHECK(fuzz_is_filled(pair[i]->data - GUARD, GUARD_BYTE, GUARD));
+      FUZZ_CHECK(fuzz_is_filled(pair[i]->data + pair[i]->bytes, GUARD_BYTE, GUARD));
+    }
+    if (pair[0] != NULL && !is_shared) {
+      FUZZ_CHECK(memcmp(pair[0]->data, c.kept[k], pair[0]->bytes) == 0);
+    }
+    if (pair[1] != NULL) check_result(k, rows_done);
+  }
+}
+
+/* The text of a kernel that stopped. */
+static void check_fault(const char *text) {
+  char expected[128];
+  snprintf(expected, sizeof expected, "batched: returned status 42; 0 is success");
+  if (c.rows > 1) {
+    snprintf(expected, sizeof expected,
+             "batched: returned status 42 (batch row %lld of %lld); 0 is success",
+             (long long)c.stop_row, (long long)c.rows);
+  }
+  FUZZ_CHECK(strcmp(text, expected) == 0);
+}
+
+static void call_function(fuzz_input *in) {
+  jaxc_abi_call_frame *const frame = fuzz_new(in, sizeof *frame);
+  jaxc_abi_error *error;
+  int64_t rows_done = c.rows;
+  frame->struct_size = JAXC_ABI_FRAME_SIZE;
+  frame->api = fuzz_runtime.api;
+  frame->stage = JAXC_STAGE_EXECUTE;
+  begin_list(in, &frame->args);
+  begin_list(in, &frame->results);
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    if (has_operand(k)) add_array(in, &frame->args, k, &c.operands[k]);
+    if (has_result(k)) add_array(in, &frame->results, k, &c.results[k]);
+  }
+  add_statics(in, &frame->attrs);
+  compute_expected();
+  error = jaxc_batch_handle(frame, &c.function);
+  if (error != NULL && error->code == JAXC_RESOURCE_EXHAUSTED) {
+    FUZZ_CHECK(memory_fails && c.next_row == 0);
+    rows_done = 0;
+  } else if (c.stop_row >= 0 && c.stop_row < c.rows) {
+    FUZZ_CHECK(error != NULL && error->code == JAXC_UNKNOWN);
+    check_fault(error->text);
+    rows_done = c.stop_row;
+  } else if (error != NULL) {
+    fuzz_fail(__FILE__, __LINE__, error->text); /* a call that is right is refused */
+  }
+  FUZZ_CHECK(c.next_row == rows_done);
+  check_arrays(rows_done);
+  fuzz_runtime_end(error, c.function.name, NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  fuzz_input in = {data, size, 0, NULL};
+  memset(&c, 0, sizeof c);
+  fuzz_runtime_begin(&in);
+  c.function.struct_size = sizeof c.function;
+  c.function.name = "batched";
+  c.function.flags = fuzz_chance(&in, 8) ? JAXC_FUNCTION_EFFECT : 0;
+  c.function.argument_count = c.function.result_count = c.function.flags != 0;
+  c.function.dim_count = (int32_t)fuzz_between(&in, 0, MAX_DIMS);
+  c.function.parameter_count = (int32_t)fuzz_between(&in, 1, MAX_PARAMETERS);
+  c.function.parameters = c.parameters;
+  c.function.dims = c.dims;
+  c.function.rows = rows;
+  c.leading = fuzz_between(&in, 0, MAX_LEADING);
+  for (int64_t i = 0; i < c.leading; i++) c.full[i] = (1 + fuzz_between(&in, 0, 3)) % 4;
+  c.rows = 1;
+  c.stop_row = fuzz_chance(&in, 8) ? fuzz_byte(&in) : -1;
+  memory_fails = fuzz_chance(&in, 16);
+  for (int32_t k = 0; k < c.function.parameter_count; k++) make_parameter(&in, k);
+  make_dims(&in);
+  make_arrays(&in);
+  call_function(&in);
+  fuzz_end(&in);
+  return 0;
+}
