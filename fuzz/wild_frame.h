@@ -171,7 +171,14 @@ static inline void *wild_elements(fuzz_input *in, int32_t dtype, size_t count) {
 static inline void *wild_scalar(fuzz_input *in, int32_t dtype) {
   jaxc_abi_scalar *const scalar = fuzz_new(in, sizeof *scalar);
   scalar->dtype = fuzz_chance(in, 16) ? (int32_t)fuzz_wide(in) : dtype;
-  scalar->value = fuzz_chance(in, 32) ? NULL : wild_elements(in, scalar->dtype, 1);
+  if (fuzz_chance(in, 32)) return scalar;
+  if (scalar->dtype == JAXC_S64) { /* numbers of enums are small */
+    const int64_t number = fuzz_wide(in);
+    scalar->value = fuzz_new(in, sizeof number);
+    memcpy(scalar->value, &number, sizeof number);
+  } else {
+    scalar->value = wild_elements(in, scalar->dtype, 1);
+  }
   return scalar;
 }
 

@@ -27,6 +27,8 @@ VALUE = {"address": "ON", "thread": "thread", "valgrind": "OFF"}
 VALGRIND = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full"]
 VALGRIND += ["--errors-for-leak-kinds=definite,indirect,possible"]
 WORKERS = 2
+# valgrind computes with denormals whatever the processor is told.
+NOT_UNDER_VALGRIND = "denormals_are_flushed"
 
 
 def works(compiler: str, sanitizer: str) -> bool:
@@ -52,7 +54,7 @@ def build(step: str, compiler: str) -> Path:
     configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DJAXC_BUILD_TESTS=ON"]
     configure += [f"-DJAXC_SANITIZE={VALUE[step]}", f"-DCMAKE_C_COMPILER={compiler}"]
     # DWARF 4: valgrind up to 3.19 cannot read what clang writes by itself.
-    configure += ["-DCMAKE_C_FLAGS=-g -gdwarf-4 -O1", "-Wno-dev", "--log-level=WARNING"]
+    configure += ["-DCMAKE_C_FLAGS=-g -gdwarf-4", "-Wno-dev", "--log-level=WARNING"]
     configure += ["-DCMAKE_RULE_MESSAGES=OFF"]
     subprocess.run(configure, check=True)
     command = ["cmake", "--build", str(folder), f"-j{WORKERS}", "--", "-s"]
@@ -80,6 +82,9 @@ def run_valgrind(folder: Path) -> tuple[int, int]:
     command = ["ctest", "--test-dir", str(folder), "--show-only=json-v1"]
     listing = subprocess.run(command, check=True, capture_output=True)
     tests = [t for t in json.loads(listing.stdout)["tests"] if t.get("command")]
+    for test in [t for t in tests if NOT_UNDER_VALGRIND in t["name"]]:
+        print(f"-- {test['name']}: left out, valgrind cannot flush denormals")
+        tests.remove(test)
 
     def run_one(test: dict[str, object]) -> bool:
         arguments = test["command"]

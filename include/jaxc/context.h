@@ -108,7 +108,8 @@ JAXC_UNUSED static inline jaxc_status jaxci_context_take(jaxc_context *context,
                                                          jaxc_abi_error *error,
                                                          const char *what) {
   if (error == NULL) return JAXC_OK;
-  return jaxci_error_take(context->frame->api, error, what, &context->message);
+  return jaxci_not_ok(
+      jaxci_error_take(context->frame->api, error, what, &context->message));
 }
 
 /* ---- the device ---- */

@@ -23,6 +23,11 @@
  * what is refused and with which code, which sizes of structs are accepted. It needs
  * nothing but the C library and threads.
  *
+ * What XLA leaves undefined shows here: a frame is filled with garbage as soon as its
+ * handler has returned, though XLA keeps it while a future is pending or gives it to
+ * another call, as it comes. A C++ exception that leaves a handler ends the process,
+ * where XLA makes an error of it: C cannot catch it.
+ *
  * Objects belong to whom made them. A host and a call may be used from one thread at a
  * time, except that jaxc_host_call_run_on may be called from many. Messages may be NULL.
  *

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -32,6 +33,14 @@ _NUMBERS = {dtype: number for number, dtype in DTYPES.items()} | {
     }.items()
     if hasattr(ml_dtypes, name)
 }
+
+#: What a number of Python is sent as; bool is an int too, so it goes first.
+_PYTHON_NUMBERS: tuple[tuple[type, Any], ...] = (
+    (bool, np.bool_),
+    (int, np.int64),
+    (float, np.float64),
+    (complex, np.complex128),
+)
 
 #: Codes of XLA_FFI_Error_Code, by number.
 CODES = (
@@ -100,6 +109,7 @@ def call(
     results: Any = None,
     attributes: Mapping[str, Any] | None = None,
     symbol: str | None = None,
+    types: Mapping[str, Mapping[str, Any]] | None = None,
     runtime: Runtime | None = None,
 ) -> tuple[np.ndarray[Any, Any], ...]:
     """Calls a handler once, in this process, without XLA.
@@ -116,6 +126,7 @@ def call(
       attributes: values as `jax.ffi.ffi_call` takes them, sent with the types that JAX
         sends; complex scalars too. Static parameters and dimensions of a Function.
       symbol: of the handler in a library.
+      types: of states that have to be registered first, as `jaxc.register` takes them.
       runtime: what the handler finds around it.
 
     Returns:
@@ -150,6 +161,7 @@ def call(
             [_record(place) for place in outputs],
             encode(attributes or {}),
             runtime,
+            types or {},
         )
         names = [
             f"{kind} {i}"
@@ -258,12 +270,14 @@ def _run(
     results: list[Any],
     attrs: tuple[Any, ...],
     runtime: Runtime,
+    types: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> None:
     error = _jaxc.call_handler(
         tuple(stages.get(stage) for stage in registration.STAGES),
         tuple(arguments),
         tuple(results),
         attrs,
+        tuple((name, t["type_id"], t.get("type_info")) for name, t in types.items()),
         runtime.numbers(),
     )
     if error is not None:
@@ -285,10 +299,12 @@ def _encoded(name: str, value: Any) -> tuple[str, int, int, Any]:
         return name, _DICTIONARY, 0, encode(value)
     if isinstance(value, (str, bytes)):
         return name, _STRING, 0, value.encode() if isinstance(value, str) else value
-    if isinstance(value, (bool, int, float, complex)):
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         # JAX sends Python's numbers as these, whatever jax_enable_x64 says.
-        kind = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
-        value = kind[type(value)](value)
+        for python, kind in _PYTHON_NUMBERS:
+            if isinstance(value, python):
+                value = kind(value)
+                break
     if not isinstance(value, (np.ndarray, np.generic)):
         raise TypeError(
             f"attribute '{name}' is a {type(value).__name__}, expected a number, a string, a "

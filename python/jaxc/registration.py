@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import os
@@ -24,7 +25,8 @@ STAGES = ("instantiate", "prepare", "initialize", "execute")
 PLATFORMS = {"cpu": "cpu", "cuda": "CUDA", "rocm": "ROCM", "gpu": "CUDA"}
 
 _lock = threading.Lock()
-_registered: dict[tuple[str, str], dict[str, int]] = {}
+#: (target, XLA's platform) -> addresses of the stages, and names of the types.
+_registered: dict[tuple[str, str], tuple[dict[str, int], tuple[str, ...]]] = {}
 #: Capsules and libraries of registered handlers, for the life of the process.
 _kept: list[Any] = []
 
@@ -74,8 +76,9 @@ def register(
       platform: "cpu", "cuda" or "rocm".
       symbol: name of the handler in the library; `name` when it is not given.
       types: for handlers whose states are of types that have to be registered first, as
-        those of C++: ``{"name": {"type_id": capsule, "type_info": capsule}}``. Handlers
-        made by JAXC_HANDLER register their own.
+        those of C++: ``{"name": {"type_id": capsule, "type_info": capsule}}``. This
+        initialises JAX's backends, so set flags and call `jax.distributed.initialize`
+        before. Handlers made by JAXC_HANDLER register their own types.
 
     Raises:
       OSError: for a library that cannot be loaded, with the system's message.
@@ -92,17 +95,20 @@ def register(
     found = find(handler, symbol=symbol, name=name)
     _check_platform(name, found, key)
     _check_version(name, found, key)
+    this = (found.stages, tuple(types or ()))
     with _lock:
-        stages = _registered.get((name, PLATFORMS[key]))
-        if stages == found.stages:
+        there = _registered.get((name, PLATFORMS[key]))
+        if there == this:
             return
-        if stages is not None:
+        if there is not None:
+            what = "another handler has this name" if there[0] != this[0] else "it is there"
             raise ValueError(
-                f"register {name!r}: another handler has this name on {key}; names stay "
-                "for the life of the process, so choose a new one"
+                f"register {name!r}: {what} on {key}"
+                + (", with other types" if there[0] == this[0] else "")
+                + "; names stay for the life of the process, so choose a new one"
             )
-        for type_name, registration in (types or {}).items():
-            jax.ffi.register_ffi_type(type_name, dict(registration), PLATFORMS[key])
+        if types:
+            _register_types(types, PLATFORMS[key])
         capsules = found.capsules()
         _kept.append((capsules, handler))
         try:
@@ -111,7 +117,16 @@ def register(
             raise ValueError(
                 f"register {name!r}: XLA refuses {found.origin} on {key}: {error}"
             ) from error
-        _registered[name, PLATFORMS[key]] = found.stages
+        _registered[name, PLATFORMS[key]] = this
+
+
+def _register_types(types: Mapping[str, Mapping[str, Any]], platform: str) -> None:
+    # What is registered before the backend is there waits for it, and jaxlib then takes
+    # the handlers first, which refuse because their types are unknown.
+    with contextlib.suppress(RuntimeError):  # there is no such platform here, and it waits
+        jax.devices(platform.lower())
+    for name, registration in types.items():
+        jax.ffi.register_ffi_type(name, dict(registration), platform)
 
 
 def find(handler: Any, *, symbol: str | None = None, name: str | None = None) -> Handler:

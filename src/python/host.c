@@ -204,8 +204,38 @@ static int attributes_add(session *s, jaxc_host_attrs *attrs, PyObject *items, i
   return 0;
 }
 
+/* Registers types (name, capsule of the id, capsule of the info or None). */
+static int types_add(session *s, PyObject *types) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(types); i++) {
+    PyObject *item = PyTuple_GetItem(types, i);
+    PyObject *id_capsule, *info_capsule;
+    jaxc_abi_type_id *id;
+    const jaxc_abi_type_info *info = NULL;
+    const char *name;
+    if (!PyTuple_Check(item)) {
+      PyErr_SetString(PyExc_TypeError, "a type is (name, type_id, type_info or None)");
+      return -1;
+    }
+    if (!PyArg_ParseTuple(item, "sOO", &name, &id_capsule, &info_capsule)) return -1;
+    id = (jaxc_abi_type_id *)PyCapsule_GetPointer(id_capsule,
+                                                  PyCapsule_GetName(id_capsule));
+    if (id == NULL) return -1;
+    if (info_capsule != Py_None) {
+      info = (const jaxc_abi_type_info *)PyCapsule_GetPointer(
+          info_capsule, PyCapsule_GetName(info_capsule));
+      if (info == NULL) return -1;
+    }
+    if (forward(s, jaxc_host_add_type(s->host, name, &id->type_id,
+                                      info != NULL ? info->deleter : NULL,
+                                      &s->message)) != 0) {
+      return -1;
+    }
+  }
+  return 0;
+}
+
 static int session_begin(session *s, PyObject *capsules, Py_ssize_t operand_count,
-                         PyObject *given) {
+                         PyObject *types, PyObject *given) {
   jaxc_host_options options;
   jaxc_abi_bundle handlers;
   if (handlers_fill(&handlers, capsules) != 0 || options_fill(&options, given) != 0) {
@@ -217,6 +247,7 @@ static int session_begin(session *s, PyObject *capsules, Py_ssize_t operand_coun
     return -1;
   }
   if (forward(s, jaxc_host_create(&options, &s->host, &s->message)) != 0) return -1;
+  if (types_add(s, types) != 0) return -1;
   return forward(s, jaxc_host_call_create(s->host, &handlers, &s->call, &s->message));
 }
 
@@ -236,18 +267,18 @@ static PyObject *session_run(session *s) {
 }
 
 PyObject *jaxci_call_handler(PyObject *module, PyObject *args) {
-  PyObject *capsules, *arguments, *results, *attributes, *options;
+  PyObject *capsules, *arguments, *results, *attributes, *types, *options;
   PyObject *out = NULL;
   session s;
   (void)module;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!", &PyTuple_Type, &capsules, &PyTuple_Type,
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!", &PyTuple_Type, &capsules, &PyTuple_Type,
                         &arguments, &PyTuple_Type, &results, &PyTuple_Type, &attributes,
-                        &PyDict_Type, &options)) {
+                        &PyTuple_Type, &types, &PyDict_Type, &options)) {
     return NULL;
   }
   memset(&s, 0, sizeof s);
   if (session_begin(&s, capsules, PyTuple_Size(arguments) + PyTuple_Size(results),
-                    options) == 0 &&
+                    types, options) == 0 &&
       operands_add(&s, arguments, 0) == 0 && operands_add(&s, results, 1) == 0 &&
       attributes_add(&s, jaxc_host_call_attrs(s.call), attributes, 0) == 0) {
     out = session_run(&s);

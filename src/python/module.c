@@ -26,7 +26,7 @@ static PyMethodDef methods[] = {
      "  OSError: when the system cannot load it, with the system's message.\n"
      "  ValueError: when it has no table, or one of another version."},
     {"call_handler", jaxci_call_handler, METH_VARARGS,
-     "call_handler(handlers, arguments, results, attributes, options, /)\n--\n\n"
+     "call_handler(handlers, arguments, results, attributes, types, options, /)\n--\n\n"
      "Calls an XLA FFI handler once, without XLA.\n\n"
      "Args:\n"
      "  handlers: capsules of instantiate, prepare, initialize and execute, or None.\n"
@@ -35,6 +35,8 @@ static PyMethodDef methods[] = {
      "  attributes: tuple of (name, kind, dtype number, bytes); kind is 1 for an array, 3\n"
      "    for a scalar, 4 for a string; 2 for a dictionary, with a tuple of attributes in\n"
      "    the place of bytes.\n"
+     "  types: of states, to be registered first: (name, capsule of the id, capsule of the\n"
+     "    info or None).\n"
      "  options: numbers by name, as jaxc_host_options has them.\n\n"
      "Returns:\n"
      "  None, or (code, text) of the handler's error, of writes where none belong, or of\n"

@@ -45,7 +45,7 @@ def sdist(name: str, version: str, sha256: str) -> Path:
     Raises:
       ValueError: when the package is another one than ``sha256`` says.
     """
-    return _cached(
+    return cached(
         f"{name}-{version}-{sha256[:12]}",
         lambda folder: _download_sdist(name, version, sha256, folder),
     )
@@ -58,13 +58,14 @@ def debian(name: str, version: str, inner: str, keep: Sequence[str]) -> Path:
       inner: the archive, as a pattern.
       keep: the folders in it that are wanted, from its top.
     """
-    return _cached(
+    return cached(
         f"{name}-{version.replace('+', '-')}",
         lambda folder: _download_debian(name, version, inner, keep, folder),
     )
 
 
-def _cached(entry: str, fill: Callable[[Path], None]) -> Path:
+def cached(entry: str, fill: Callable[[Path], None]) -> Path:
+    """The one folder in an entry of the cache; ``fill`` makes it in a new folder's "content"."""
     root = Path(os.environ.get("JAXC_TEST_DOWNLOADS") or Path.home() / ".cache/jaxc-tests")
     folder = root / entry
     if not folder.is_dir():
@@ -80,29 +81,16 @@ def _cached(entry: str, fill: Callable[[Path], None]) -> Path:
 
 def _download_sdist(name: str, version: str, sha256: str, folder: Path) -> None:
     what = f"{name}=={version}"
-    if _unreachable:
-        pytest.skip(f"{what} was not fetched: {_unreachable[0]}")
     for backend in _BACKENDS:
         (folder / "backend" / backend).mkdir(parents=True)
         text = _BACKEND.format(name=name.replace("-", "_"), version=version)
         for module in ("__init__", "build_meta"):
             (folder / "backend" / backend / f"{module}.py").write_text(text)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        what,
-        "--no-deps",
-        "--no-binary=:all:",
-    ]
-    command += ["--no-build-isolation", "--use-pep517", "--retries=0", "--timeout=20"]
-    command += ["--disable-pip-version-check", "--quiet", f"--dest={folder / 'download'}"]
-    message = _run(command, {"PYTHONPATH": str(folder / "backend")}, folder)
-    if message is not None:
-        if "from versions: none" in message or "No module named pip" in message:
-            _unreachable.append(f"pip found nothing for {what} either")
-        pytest.skip(f"cannot fetch {what}: {_last_line(message)}")
+    arguments = ["download", what, "--no-deps", "--no-binary=:all:", "--no-build-isolation"]
+    arguments += ["--use-pep517", f"--dest={folder / 'download'}"]
+    reason = pip(what, arguments, folder, env={"PYTHONPATH": str(folder / "backend")})
+    if reason is not None:
+        pytest.skip(reason)
     (archive,) = (folder / "download").iterdir()
     found = hashlib.sha256(archive.read_bytes()).hexdigest()
     if found != sha256:
@@ -130,6 +118,33 @@ def _unpack(archive: Path, folder: Path, keep: Sequence[str] = ("",)) -> None:
     with tarfile.open(archive) as file:
         members = [m for m in file if m.name.partition("/")[2].startswith(tuple(keep))]
         file.extractall(folder, members, filter="data")
+
+
+def pip(
+    what: str,
+    arguments: Sequence[str],
+    folder: Path,
+    *,
+    python: str = sys.executable,
+    env: Mapping[str, str] | None = None,
+    is_everywhere: bool = True,
+) -> str | None:
+    """Runs pip; None, or why ``what`` cannot be had, for a skip.
+
+    Args:
+      is_everywhere: the index has it if it answers: when it is not found, nobody answers, and
+        the index is not asked again.
+    """
+    if _unreachable:
+        return f"{what} was not fetched: {_unreachable[0]}"
+    command = [python, "-m", "pip", *arguments, "--retries=0", "--timeout=20"]
+    command += ["--disable-pip-version-check", "--quiet"]
+    message = _run(command, env or {}, folder)
+    if message is None:
+        return None
+    if is_everywhere and ("from versions: none" in message or "No module named pip" in message):
+        _unreachable.append(f"pip found nothing for {what} either")
+    return f"cannot fetch {what}: {_last_line(message)}"
 
 
 def _run(command: Sequence[str], env: Mapping[str, str], folder: Path) -> str | None:

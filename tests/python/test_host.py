@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import gc
 import tracemalloc
 from pathlib import Path
@@ -125,6 +126,18 @@ def test_the_names_of_parameters_are_told_for_a_function() -> None:
         host.call(f, array(4))
 
 
+def test_numbers_are_sent_with_the_types_that_jax_gives_them() -> None:
+    colour = enum.IntEnum("colour", {"RED": 7})
+    encoded = host.encode(
+        {"a": True, "b": 3, "c": 0.5, "d": 1j, "e": np.float64(2), "f": np.complex128(1j),
+         "g": np.bool_(True), "h": colour.RED, "i": np.float32(1), "j": np.int8([1, 2])}
+    )  # fmt: skip
+    assert [(kind, dtype) for _, kind, dtype, _ in encoded] == [
+        (3, 1), (3, 5), (3, 12), (3, 18), (3, 12), (3, 18), (3, 1), (3, 5), (3, 11), (1, 2)
+    ]  # fmt: skip
+    assert encoded[7][3] == np.int64(7).tobytes()
+
+
 def test_tokens_are_none(path: str) -> None:
     x = array(3)
     (y,) = host.call(path, None, x, symbol="Ordered", results=[None, x])
@@ -220,10 +233,10 @@ def test_malformed_records_are_refused(lib: jaxc.Library) -> None:
         ((3,), TypeError, "an operand is"),
     ):
         with pytest.raises(error, match=text):
-            _jaxc.call_handler(handlers, arguments, (), (), {})
+            _jaxc.call_handler(handlers, arguments, (), (), (), {})
     with pytest.raises(ValueError, match="tuple of four"):
-        _jaxc.call_handler((), (), (), (), {})
+        _jaxc.call_handler((), (), (), (), (), {})
     with pytest.raises(ValueError, match="attribute 'a' has kind 3, dtype 12 and 3 bytes"):
-        _jaxc.call_handler(handlers, (), (), (("a", 3, 12, b"123"),), {})
-    code, text = _jaxc.call_handler(handlers, (), (), (), {})
+        _jaxc.call_handler(handlers, (), (), (("a", 3, 12, b"123"),), (), {})
+    code, text = _jaxc.call_handler(handlers, (), (), (), (), {})
     assert (code, text) == (3, "rms: called with 0 arguments, expected 2")
