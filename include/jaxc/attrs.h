@@ -24,6 +24,12 @@ extern "C" {
 typedef jaxc_abi_span jaxc_string;
 typedef jaxc_abi_array jaxc_array;
 
+/* Whether the string is `text`. */
+JAXC_UNUSED static inline int jaxc_string_is(const jaxc_string *string, const char *text) {
+  const size_t length = strlen(text);
+  return string->len == length && (length == 0 || memcmp(string->ptr, text, length) == 0);
+}
+
 /* Names as NumPy writes them, and bits of one element, by type number. */
 #define JAXCI_DTYPES(X)                                                             \
   X(JAXC_PRED, "bool", 8) X(JAXC_S8, "int8", 8) X(JAXC_S16, "int16", 16)            \

@@ -118,6 +118,7 @@ JAXC_UNUSED static inline jaxc_status jaxci_context_take(jaxc_context *context,
  * GPU and not in instantiate or prepare. */
 JAXC_UNUSED static jaxc_status jaxc_context_stream(jaxc_context *context, void **out) {
   jaxc_abi_stream_args args = JAXC_ZERO;
+  *out = NULL;
   JAXCI_CONTEXT_NEED(context, stream, 1, "a stream");
   args.struct_size = JAXC_ABI_SIZE(jaxc_abi_stream_args, stream);
   args.context = context->frame->context;
@@ -131,6 +132,7 @@ JAXC_UNUSED static jaxc_status jaxc_context_stream(jaxc_context *context, void *
 JAXC_UNUSED static jaxc_status jaxc_context_device_ordinal(jaxc_context *context,
                                                            int32_t *out) {
   jaxc_abi_device_ordinal_args args = JAXC_ZERO;
+  *out = -1;
   JAXCI_CONTEXT_NEED(context, device_ordinal, 1, "the device ordinal");
   args.struct_size = JAXC_ABI_SIZE(jaxc_abi_device_ordinal_args, device_ordinal);
   args.context = context->frame->context;
@@ -144,6 +146,7 @@ JAXC_UNUSED static jaxc_status jaxc_context_device_ordinal(jaxc_context *context
  * a program, on all its devices. */
 JAXC_UNUSED static jaxc_status jaxc_context_run_id(jaxc_context *context, int64_t *out) {
   jaxc_abi_run_id_args args = JAXC_ZERO;
+  *out = 0;
   JAXCI_CONTEXT_NEED(context, run_id, 1, "the run id");
   /* One field more than the struct has: the C++ header passes that too. */
   args.struct_size = JAXC_ABI_SIZE(jaxc_abi_run_id_args, run_id);
@@ -168,6 +171,7 @@ static inline jaxc_status jaxci_context_room(jaxc_context *context, size_t size)
 JAXC_UNUSED static jaxc_status jaxc_context_device_memory(jaxc_context *context,
                                                           size_t size, void **out) {
   jaxc_abi_memory_allocate_args args = JAXC_ZERO;
+  *out = NULL;
   JAXCI_CONTEXT_NEED(context, memory_allocate, 1, "device memory");
   JAXCI_CONTEXT_NEED(context, memory_free, 1, "device memory");
   JAXC_TRY(jaxci_context_room(context, size));
@@ -191,6 +195,7 @@ JAXC_UNUSED static jaxc_status jaxc_context_host_memory(jaxc_context *context, s
                                                         void **out) {
   const size_t alignment = 64;
   char *data = NULL;
+  *out = NULL;
   JAXC_TRY(jaxci_context_room(context, size));
   if (size <= SIZE_MAX - alignment) data = (char *)malloc(size + alignment);
   if (data == NULL) {
@@ -233,6 +238,7 @@ JAXC_UNUSED static jaxc_status jaxc_context_thread_count(jaxc_context *context,
                                                          int64_t *out) {
   jaxc_abi_thread_count_args args = JAXC_ZERO;
   int64_t count = 0;
+  *out = 0;
   JAXCI_CONTEXT_NEED(context, thread_count, 1, "the thread pool");
   args.struct_size = JAXC_ABI_SIZE(jaxc_abi_thread_count_args, thread_count);
   args.context = context->frame->context;
@@ -265,6 +271,7 @@ JAXC_UNUSED static jaxc_status jaxc_context_schedule(jaxc_context *context,
 JAXC_UNUSED static jaxc_status jaxc_context_options(jaxc_context *context,
                                                     const jaxc_abi_attrs **out) {
   jaxc_abi_options_args args = JAXC_ZERO;
+  *out = NULL;
   JAXCI_CONTEXT_NEED(context, options, 5, "custom options");
   args.struct_size = JAXC_ABI_SIZE(jaxc_abi_options_args, attrs);
   args.context = context->frame->context;
@@ -280,6 +287,7 @@ JAXC_UNUSED static jaxc_status jaxc_context_extension(
     jaxc_context *context, int64_t extension_type,
     const jaxc_abi_context_extension **out) {
   jaxc_abi_find_extension_args args = JAXC_ZERO;
+  *out = NULL;
   JAXCI_CONTEXT_NEED(context, find_extension, 4, "a context extension");
   args.struct_size = JAXC_ABI_SIZE(jaxc_abi_find_extension_args, extension);
   args.context = context->frame->context;

@@ -44,6 +44,29 @@ extern "C" {
     int32_t dtype;         \
   }
 
+/* A JAXC_VIEW of any type as a jaxc_view, to be given to functions. C only. */
+#define JAXC_AS_VIEW(view) \
+  ((jaxc_view){(void *)(uintptr_t)(view).data, (view).dims, (view).rank, (view).count, \
+               (view).dtype})
+
+/* Whether two views, each a jaxc_view or a JAXC_VIEW, have the same sizes. */
+#define JAXC_SAME_SHAPE(a, b) jaxci_same_shape((a).rank, (a).dims, (b).rank, (b).dims)
+JAXC_UNUSED static inline int jaxci_same_shape(int64_t a_rank, const int64_t *a,
+                                               int64_t b_rank, const int64_t *b) {
+  int64_t axis = 0;
+  if (a_rank != b_rank) return 0;
+  while (axis < a_rank && a[axis] == b[axis]) axis++;
+  return axis >= a_rank;
+}
+
+/* Elements along the last axis of a view, 1 when it has none; and how many such rows it
+ * has, 0 when they are empty. */
+#define JAXC_LAST_AXIS(view) ((view).rank > 0 ? (view).dims[(view).rank - 1] : 1)
+#define JAXC_ROWS(view) jaxci_rows((view).count, JAXC_LAST_AXIS(view))
+JAXC_UNUSED static inline int64_t jaxci_rows(int64_t count, int64_t last) {
+  return last == 0 ? 0 : count / last;
+}
+
 /* The arrays behind those that the table names, for jaxc_rest_view. */
 typedef struct {
   const jaxc_abi_operands *operands;
@@ -105,21 +128,24 @@ typedef struct jaxc_field {
   X(float, JAXC_F32) X(double, JAXC_F64) X(jaxc_bf16, JAXC_BF16)                  \
   X(jaxc_f8e4m3fn, JAXC_F8E4M3FN) X(jaxc_f8e5m2, JAXC_F8E5M2)
 
-/* Type number of an attribute's and of an array's member, by its type. A compile error
- * here means that the member's type stands for no element type. */
+/* Type number of an attribute's, an argument's and a result's member, by its type. A
+ * compile error here means that the member's type stands for no element type, that an
+ * argument's is not const, or that a result's is. */
 #ifndef __cplusplus
 #define JAXCI_ALL_C_TYPES(X)                                                       \
   JAXCI_C_TYPES(X) X(_Bool, JAXC_PRED) X(float _Complex, JAXC_C64)                 \
   X(double _Complex, JAXC_C128)
 #define JAXCI_VALUE_TYPE(type, number) type: number,
-#define JAXCI_POINTER_TYPE(type, number) type *: number, const type *: number,
+#define JAXCI_INPUT_TYPE(type, number) const type *: number,
+#define JAXCI_OUTPUT_TYPE(type, number) type *: number,
 #define JAXCI_ATTRIBUTE_DTYPE(value)                                               \
   _Generic((value), JAXCI_ALL_C_TYPES(JAXCI_VALUE_TYPE) jaxc_string: JAXC_STRING,  \
            const jaxc_abi_attrs *: JAXC_DICTIONARY, void *: JAXC_POINTER,          \
            const void *: JAXC_POINTER)
-#define JAXCI_ARRAY_DTYPE(pointer)                                                 \
-  _Generic((pointer), JAXCI_ALL_C_TYPES(JAXCI_POINTER_TYPE) void *: JAXC_ANY,      \
-           const void *: JAXC_ANY)
+#define JAXCI_INPUT_DTYPE(pointer)                                                 \
+  _Generic((pointer), JAXCI_ALL_C_TYPES(JAXCI_INPUT_TYPE) const void *: JAXC_ANY)
+#define JAXCI_OUTPUT_DTYPE(pointer)                                                \
+  _Generic((pointer), JAXCI_ALL_C_TYPES(JAXCI_OUTPUT_TYPE) void *: JAXC_ANY)
 #define JAXCI_EXTERN_C extern
 #else
 extern "C++" {
@@ -151,13 +177,18 @@ struct jaxci_dtype<Type, decltype((void)jaxci_some<Type>().imag())>
     : jaxci_complex_dtype<decltype(jaxci_some<Type>().imag())> {};
 
 template <class Member>
-struct jaxci_array_dtype;
+struct jaxci_input_dtype; /* of a member that is no pointer to const */
 template <class Type>
-struct jaxci_array_dtype<Type *> : jaxci_dtype<Type> {};
+struct jaxci_input_dtype<const Type *> : jaxci_dtype<Type> {};
+JAXCI_TRAIT(jaxci_input_dtype, const void *, JAXC_ANY)
+
+template <class Member>
+struct jaxci_output_dtype;
 template <class Type>
-struct jaxci_array_dtype<const Type *> : jaxci_dtype<Type> {};
-JAXCI_TRAIT(jaxci_array_dtype, void *, JAXC_ANY)
-JAXCI_TRAIT(jaxci_array_dtype, const void *, JAXC_ANY)
+struct jaxci_output_dtype<Type *> : jaxci_dtype<Type> {};
+template <class Type>
+struct jaxci_output_dtype<const Type *>;
+JAXCI_TRAIT(jaxci_output_dtype, void *, JAXC_ANY)
 
 template <class Member>
 struct jaxci_attribute_dtype;
@@ -169,7 +200,8 @@ JAXCI_TRAIT(jaxci_attribute_dtype, void *&, JAXC_POINTER)
 JAXCI_TRAIT(jaxci_attribute_dtype, const void *&, JAXC_POINTER)
 }
 #define JAXCI_ATTRIBUTE_DTYPE(member) (jaxci_attribute_dtype<decltype(member)>::value)
-#define JAXCI_ARRAY_DTYPE(pointer) (jaxci_array_dtype<decltype(pointer)>::value)
+#define JAXCI_INPUT_DTYPE(pointer) (jaxci_input_dtype<decltype(pointer)>::value)
+#define JAXCI_OUTPUT_DTYPE(pointer) (jaxci_output_dtype<decltype(pointer)>::value)
 #define JAXCI_EXTERN_C extern "C"
 #endif
 
@@ -182,18 +214,18 @@ JAXCI_TRAIT(jaxci_attribute_dtype, const void *&, JAXC_POINTER)
  * JAXC_AT_LEAST(n) or JAXC_ANY_RANK. */
 #define JAXC_ARGUMENT(type, member, rank)                                          \
   JAXCI_FIELD(type, member, JAXC_FIELD_ARGUMENT, 0,                                \
-              JAXCI_ARRAY_DTYPE(JAXCI_MEMBER(type, member).data), rank, NULL)
+              JAXCI_INPUT_DTYPE(JAXCI_MEMBER(type, member).data), rank, NULL)
 #define JAXC_RESULT(type, member, rank)                                            \
   JAXCI_FIELD(type, member, JAXC_FIELD_RESULT, 0,                                  \
-              JAXCI_ARRAY_DTYPE(JAXCI_MEMBER(type, member).data), rank, NULL)
+              JAXCI_OUTPUT_DTYPE(JAXCI_MEMBER(type, member).data), rank, NULL)
 
 /* May be absent; behind those that may not. */
 #define JAXC_OPTIONAL_ARGUMENT(type, member, rank)                                 \
   JAXCI_FIELD(type, member, JAXC_FIELD_ARGUMENT, 1,                                \
-              JAXCI_ARRAY_DTYPE(JAXCI_MEMBER(type, member).data), rank, NULL)
+              JAXCI_INPUT_DTYPE(JAXCI_MEMBER(type, member).data), rank, NULL)
 #define JAXC_OPTIONAL_RESULT(type, member, rank)                                   \
   JAXCI_FIELD(type, member, JAXC_FIELD_RESULT, 1,                                  \
-              JAXCI_ARRAY_DTYPE(JAXCI_MEMBER(type, member).data), rank, NULL)
+              JAXCI_OUTPUT_DTYPE(JAXCI_MEMBER(type, member).data), rank, NULL)
 
 /* With the type number given, for element types that C has no type for: JAXC_F16 in a
  * JAXC_VIEW(const uint16_t), JAXC_S4 in a JAXC_VIEW(const void). */

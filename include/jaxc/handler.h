@@ -112,7 +112,8 @@ JAXC_UNUSED JAXC_COLD static jaxc_abi_error *jaxci_handler_error(
     const jaxc_abi_call_frame *frame, const jaxc_handler *handler, jaxc_status status,
     const jaxc_message *message) {
   jaxc_message whole;
-  status = JAXC_FAIL(&whole, status, "%s: %s", handler->name, message->text);
+  status = JAXC_FAIL(&whole, status, "%s: %s", handler->name,
+                     message->text[0] != '\0' ? message->text : "failed without a text");
   return jaxc_error_create(frame->api, status, whole.text);
 }
 

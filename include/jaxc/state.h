@@ -138,6 +138,7 @@ JAXC_UNUSED static jaxc_status jaxc_state_set(jaxc_context *context, jaxc_state_
 JAXC_UNUSED static jaxc_status jaxc_state_get(jaxc_context *context, jaxc_state_type *type,
                                               int32_t stage, void **out) {
   jaxc_abi_state_args args;
+  *out = NULL;
   JAXCI_CONTEXT_NEED(context, state_get, 1, "a state");
   JAXC_TRY(jaxci_state_stage(context, stage));
   jaxci_state_args(context, &args, type, stage, NULL);
@@ -153,6 +154,7 @@ JAXC_UNUSED static jaxc_status jaxc_state_get(jaxc_context *context, jaxc_state_
 JAXC_UNUSED static jaxc_status jaxc_context_user_data(jaxc_context *context,
                                                       jaxc_state_type *type, void **out) {
   jaxc_abi_user_data_args args = JAXC_ZERO;
+  *out = NULL;
   JAXCI_CONTEXT_NEED(context, user_data, 1, "user data");
   if (context->frame->stage < JAXC_STAGE_INITIALIZE) {
     return jaxc_fail(context, JAXC_FAILED_PRECONDITION,

@@ -163,11 +163,15 @@ def find(handler: Any, *, symbol: str | None = None, name: str | None = None) ->
 
 def _open(path: Path) -> ctypes.CDLL:
     # A name without a folder would be looked up in the system's folders alone.
-    return ctypes.CDLL(str(path.resolve()) if path.exists() else str(path))
+    try:
+        return ctypes.CDLL(str(path.resolve()) if path.exists() else str(path))
+    except OSError as error:
+        raise OSError(f"cannot load the handler's library {path}: {error}") from error
 
 
 def _from_library(library: ctypes.CDLL, symbol: str) -> Handler:
     path = library._name
+    symbol = symbol.removeprefix("jaxc_handler_")  # the name of its table is as good
     table = _address(library, f"jaxc_handler_{symbol}")
     address = _address(library, symbol)
     origin = f"'{symbol}' of {path}"

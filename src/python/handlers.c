@@ -85,6 +85,11 @@ PyObject *jaxci_describe_handler(PyObject *module, PyObject *address) {
                         "its table has version %d, this jaxc reads version %d",
                         (int)handler->abi_version, JAXC_HANDLER_ABI);
   }
+  if (handler->instantiate_state != NULL && handler->instantiate == NULL) {
+    return PyErr_Format(PyExc_ValueError,
+                        "'%s' has a type of state of instantiate, but no such stage",
+                        handler->name);
+  }
   return Py_BuildValue("(ssiINN)", handler->name,
                        handler->platform != NULL ? handler->platform : "cpu",
                        handler->minor > JAXC_ABI_MINOR ? (int)handler->minor

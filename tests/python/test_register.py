@@ -188,7 +188,7 @@ def test_what_is_no_handler_at_all_is_refused(path: str, tmp_path: Path) -> None
         jaxc.register("r_int", 3)
     with pytest.raises(ValueError, match="of which execute must be there; got prepare"):
         jaxc.register("r_stage", {"prepare": ctypes.CDLL(path).Rms})
-    with pytest.raises(OSError, match=r"nothing\.so"):
+    with pytest.raises(OSError, match=r"^cannot load the handler's library .*nothing\.so: "):
         jaxc.register("r_file", tmp_path / "nothing.so")
 
 
