@@ -232,7 +232,9 @@ static const jaxc_abi_api fuzz_table = {
 static inline void fuzz_runtime_begin(fuzz_input *in) {
   static const size_t sizes[] = {192, 200, 208, 72, 80, 96, 120, 144, 168, 184};
   const int minor = (int)fuzz_between(in, 0, 9);
-  const size_t size = fuzz_chance(in, 4) ? sizes[fuzz_byte(in) % 10] : minor <= 3 ? 192 : 208;
+  const size_t size = fuzz_chance(in, 4) ? sizes[fuzz_byte(in) % 10]
+                      : minor <= 3       ? 192
+                                         : 208;
   memset(&fuzz_runtime, 0, sizeof fuzz_runtime);
   fuzz_runtime.in = in;
   fuzz_runtime.api = fuzz_new(in, size);

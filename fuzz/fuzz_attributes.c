@@ -1,5 +1,5 @@
-/* fuzz_attributes.c: attrs.h on dictionaries in any order, with names given twice, NULs in
- * names, and names, values and lists that are NULL.
+/* fuzz_attributes.c: attrs.h on dictionaries in any order, with names given twice, NULs
+ * in names, and names, values and lists that are NULL.
  *
  * What must hold: the answer is that of a plain loop over the dictionary; an error names
  * the attribute; nothing behind a value's last byte is read, nothing behind the room for

@@ -52,7 +52,8 @@ static struct {
 } c;
 
 static int has_operand(int32_t k) {
-  return c.parameters[k].role == JAXC_ROLE_INPUT || c.parameters[k].role == JAXC_ROLE_INOUT;
+  return c.parameters[k].role == JAXC_ROLE_INPUT ||
+         c.parameters[k].role == JAXC_ROLE_INOUT;
 }
 static int has_result(int32_t k) {
   return c.parameters[k].role == JAXC_ROLE_OUTPUT ||
@@ -272,7 +273,8 @@ static void make_array(fuzz_input *in, int32_t k, int is_result, array *out) {
   out->data = fuzz_new(in, out->bytes + 2 * GUARD);
   memset(out->data, GUARD_BYTE, out->bytes + 2 * GUARD);
   out->data += GUARD;
-  for (size_t i = 0; i < out->bytes; i++) out->data[i] = (unsigned char)(i * 37 + (size_t)k);
+  for (size_t i = 0; i < out->bytes; i++)
+    out->data[i] = (unsigned char)(i * 37 + (size_t)k);
 }
 
 /* The sizes that arrays have in common; results have them all. */
@@ -282,7 +284,8 @@ static void find_rows(void) {
     for (int32_t k = 0; k < c.function.parameter_count; k++) {
       const int64_t own = axis - (c.leading - c.operands[k].leading);
       if (has_result(k)) is_there = 1;
-      if (has_operand(k) && own >= 0 && c.operands[k].dims[own] == c.full[axis]) is_there = 1;
+      if (has_operand(k) && own >= 0 && c.operands[k].dims[own] == c.full[axis])
+        is_there = 1;
     }
     if (!is_there) c.full[axis] = 1;
     c.rows *= c.full[axis];
@@ -382,7 +385,8 @@ static void check_arrays(int64_t rows_done) {
   for (int32_t k = 0; k < c.function.parameter_count; k++) {
     const array *const pair[2] = {has_operand(k) ? &c.operands[k] : NULL,
                                   has_result(k) ? &c.results[k] : NULL};
-    const int is_shared = pair[0] != NULL && pair[1] != NULL && pair[0]->data == pair[1]->data;
+    const int is_shared =
+        pair[0] != NULL && pair[1] != NULL && pair[0]->data == pair[1]->data;
     for (int i = 0; i < 2; i++) {
       if (pair[i] == NULL) continue;
       FUZZ_CHECK(fuzz_is_filled(pair[i]->data - GUARD, GUARD_BYTE, GUARD));

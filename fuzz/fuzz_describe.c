@@ -1,5 +1,5 @@
-/* fuzz_describe.c: bounds, and descriptions of functions with any roles, ranks, bounds and
- * solve steps, called with any frames through batch.h.
+/* fuzz_describe.c: bounds, and descriptions of functions with any roles, ranks, bounds
+ * and solve steps, called with any frames through batch.h.
  *
  * What must hold: a bound has the value of exact arithmetic, or none where a step leaves
  * int64; when the kernel is called, the dimensions are in the range of their C types and
@@ -36,8 +36,8 @@ static int calls;
 
 /* ---- a bound's exact value ---- */
 
-/* 1 with the value, 0 where there is none: a step is beyond int64. -1 with the value where
- * a step is -2^63, which bound.h may refuse. */
+/* 1 with the value, 0 where there is none: a step is beyond int64. -1 with the value
+ * where a step is -2^63, which bound.h may refuse. */
 static int evaluate(const jaxc_bound *bound, const long long *values, int64_t *out) {
   exact stack[JAXC_MAX_BOUND_DEPTH];
   int32_t depth = 0;
@@ -324,7 +324,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   function.solve = solve;
   function.rows = rows;
   make_dims(&in, function.dim_count);
-  for (int32_t k = 0; k < function.parameter_count; k++) make_parameter(&in, &parameters[k]);
+  for (int32_t k = 0; k < function.parameter_count; k++)
+    make_parameter(&in, &parameters[k]);
   make_solve(&in);
   {
     const long long values[4] = {fuzz_wide(&in), fuzz_wide(&in), fuzz_wide(&in), 3};

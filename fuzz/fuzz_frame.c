@@ -175,7 +175,8 @@ static jaxc_status check_every(jaxc_context *context, const void *data) {
   return jaxc_fail(context, JAXC_ABORTED, "the function's own failure");
 }
 JAXC_HANDLER(Every, every_call, every_fields, .execute = check_every,
-             .instantiate = check_every, .prepare = check_every, .defaults = &every_defaults);
+             .instantiate = check_every, .prepare = check_every,
+             .defaults = &every_defaults);
 
 /* ---- the rest of the operands, and all attributes ---- */
 
@@ -206,7 +207,8 @@ static jaxc_status check_rest(jaxc_context *context, const void *data) {
   FUZZ_CHECK(view.rank >= 0 && view.count >= 0);
   return JAXC_OK;
 }
-JAXC_HANDLER(Rest, rest_call, rest_fields, .execute = check_rest, .initialize = check_rest);
+JAXC_HANDLER(Rest, rest_call, rest_fields, .execute = check_rest,
+             .initialize = check_rest);
 
 /* ---- a handler that asks its runtime for everything ---- */
 

@@ -1,10 +1,10 @@
-/* fuzz_host.c: sequences of calls of host.h with any options, and a handler that does what
- * its bytes say: good things, refusals, and writes where nothing may be written.
+/* fuzz_host.c: sequences of calls of host.h with any options, and a handler that does
+ * what its bytes say: good things, refusals, and writes where nothing may be written.
  *
  * What must hold: a refusal says why; operands and attributes come to the handler as they
- * were given, attributes sorted; damage is found, and nothing else is; what is left behind
- * is named; states are destroyed once; all memory is given back, also when the k-th
- * allocation fails.
+ * were given, attributes sorted; damage is found, and nothing else is; what is left
+ * behind is named; states are destroyed once; all memory is given back, also when the
+ * k-th allocation fails.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -184,12 +184,13 @@ static jaxc_status act(jaxc_context *context, const void *data) {
   }
   if (fuzz_chance(in, 8)) return jaxc_fail(context, JAXC_ABORTED, "gives up");
   if (future.future != NULL && context->frame->future != NULL) {
-    jaxc_future_finish(&future, fuzz_chance(in, 2) ? JAXC_DATA_LOSS : JAXC_OK, "Act: late");
+    jaxc_future_finish(&future, fuzz_chance(in, 2) ? JAXC_DATA_LOSS : JAXC_OK,
+                       "Act: late");
   }
   return JAXC_OK;
 }
-JAXC_HANDLER(Act, act_call, act_fields, .execute = act, .instantiate = act, .prepare = act,
-             .initialize = act, .instantiate_state = &state_type,
+JAXC_HANDLER(Act, act_call, act_fields, .execute = act, .instantiate = act,
+             .prepare = act, .initialize = act, .instantiate_state = &state_type,
              .prepare_state = &state_type, .initialize_state = &state_type);
 
 /* ---- what a user does ---- */
@@ -240,8 +241,8 @@ static void alias(void) {
   const int64_t from = fuzz_between(in, -1, MAX_OPERANDS);
   const int64_t to = fuzz_between(in, -1, MAX_OPERANDS);
   jaxc_message message = {""};
-  if (said(jaxc_host_call_alias(h.call, (int32_t)from, (int32_t)to, &message), &message) !=
-      JAXC_OK) {
+  if (said(jaxc_host_call_alias(h.call, (int32_t)from, (int32_t)to, &message),
+           &message) != JAXC_OK) {
     return;
   }
   FUZZ_CHECK(from >= 0 && from < h.counts[0] && to >= 0 && to < h.counts[1]);
@@ -347,8 +348,9 @@ static void add_to_host(void) {
       add_attribute(&options);
       break;
     default:
-      (void)said(jaxc_host_type_id(h.host, id == 0 ? "fuzz.state" : "none", &id, &message),
-                 &message);
+      (void)said(
+          jaxc_host_type_id(h.host, id == 0 ? "fuzz.state" : "none", &id, &message),
+          &message);
       break;
   }
 }
@@ -368,7 +370,8 @@ static void look(void) {
 static void probe(void) {
   jaxc_host_metadata metadata;
   jaxc_message message = {""};
-  if (said(jaxc_host_probe(h.host, Act, &metadata, &message), &message) != JAXC_OK) return;
+  if (said(jaxc_host_probe(h.host, Act, &metadata, &message), &message) != JAXC_OK)
+    return;
   FUZZ_CHECK(metadata.major_version == 0 && metadata.minor_version == JAXC_ABI_MINOR);
 }
 

@@ -10,10 +10,10 @@
 #include "../src/run/run.h"
 #include "input.h"
 
-static const int32_t dtypes[] = {JAXC_PRED, JAXC_S8,  JAXC_S16,     JAXC_S32,    JAXC_S64,
-                                 JAXC_U8,   JAXC_U16, JAXC_U32,     JAXC_U64,    JAXC_F16,
-                                 JAXC_F32,  JAXC_F64, JAXC_C64,     JAXC_BF16,   JAXC_C128,
-                                 JAXC_S4,   JAXC_TOKEN, JAXC_F8E5M2, JAXC_F8E4M3FN, 99};
+static const int32_t dtypes[] = {
+    JAXC_PRED, JAXC_S8,  JAXC_S16,   JAXC_S32,    JAXC_S64,      JAXC_U8,  JAXC_U16,
+    JAXC_U32,  JAXC_U64, JAXC_F16,   JAXC_F32,    JAXC_F64,      JAXC_C64, JAXC_BF16,
+    JAXC_C128, JAXC_S4,  JAXC_TOKEN, JAXC_F8E5M2, JAXC_F8E4M3FN, 99};
 
 /* A message that says something; the status is handed on. */
 static int is_taken(jaxc_status status, const jaxc_message *message) {
@@ -39,11 +39,13 @@ static void check_shape(const char *text) {
   if (strlen(printed.text) + 1 == sizeof printed.text) return; /* it was cut */
   FUZZ_CHECK(jaxci_shape_parse(printed.text, &again, &rest, &message) == JAXC_OK);
   FUZZ_CHECK(*rest == '\0' && again.dtype == shape.dtype && again.rank == shape.rank);
-  FUZZ_CHECK(memcmp(again.dims, shape.dims, (size_t)shape.rank * sizeof *shape.dims) == 0);
+  FUZZ_CHECK(memcmp(again.dims, shape.dims, (size_t)shape.rank * sizeof *shape.dims) ==
+             0);
 }
 
 /* Prints elements in a buffer of the caller. */
-static void print(int32_t dtype, int64_t count, const void *data, char *out, size_t size) {
+static void print(int32_t dtype, int64_t count, const void *data, char *out,
+                  size_t size) {
   FILE *const file = fmemopen(out, size, "w");
   if (file == NULL) exit(2);
   jaxci_values_print(file, dtype, count, data);
@@ -62,8 +64,8 @@ static void check_value(fuzz_input *in, const char *text, size_t length) {
   FUZZ_CHECK(fuzz_is_filled(out + size, 0, JAXCI_MAX_ELEMENT - size));
   print(dtype, 1, out, printed, sizeof printed);
   FUZZ_CHECK(printed[0] == ' ' && printed[1] != '\0');
-  FUZZ_CHECK(jaxci_value_parse(dtype, printed + 1, strlen(printed + 1), again, &message) ==
-             JAXC_OK);
+  FUZZ_CHECK(jaxci_value_parse(dtype, printed + 1, strlen(printed + 1), again,
+                               &message) == JAXC_OK);
   if (dtype <= JAXC_U64) FUZZ_CHECK(memcmp(out, again, size) == 0);
 }
 

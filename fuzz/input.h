@@ -70,9 +70,18 @@ static inline uint64_t fuzz_word(fuzz_input *in) {
 
 /* Any int64: small ones, those at the edges of types, and random bits. */
 static inline int64_t fuzz_wide(fuzz_input *in) {
-  static const int64_t edges[] = {INT64_MIN,     INT64_MIN + 1, INT64_MAX,     INT32_MAX,
-                                  INT32_MIN,     UINT32_MAX,    INT64_MAX / 2, INT64_MAX / 16,
-                                  INT64_C(1) << 40, INT64_C(1) << 31, -1,      255};
+  static const int64_t edges[] = {INT64_MIN,
+                                  INT64_MIN + 1,
+                                  INT64_MAX,
+                                  INT32_MAX,
+                                  INT32_MIN,
+                                  UINT32_MAX,
+                                  INT64_MAX / 2,
+                                  INT64_MAX / 16,
+                                  INT64_C(1) << 40,
+                                  INT64_C(1) << 31,
+                                  -1,
+                                  255};
   const uint8_t kind = fuzz_byte(in);
   if (kind < 128) return kind % 16;
   if (kind < 160) return -(int64_t)(kind % 8);

@@ -75,6 +75,8 @@ def structured(name: str, length: int) -> dict[str, bytes]:
                 data[i] = chooser.randrange(256)
         data[0] = number % 3 if name == "frame" else data[0]
         inputs[f"mixed-{number}"] = bytes(data)
+    if name == "frame":  # the enum of three values is 3, all else is right
+        inputs["enum"] = bytes(97) + b"\3" + bytes(length - 98)
     return inputs
 
 

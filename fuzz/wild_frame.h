@@ -28,7 +28,8 @@ static inline void *wild_struct(fuzz_input *in, size_t least, size_t whole) {
 }
 
 /* Nodes of any type; one that asks for metadata where `metadata` is not NULL. */
-static inline jaxc_abi_extension *wild_chain(fuzz_input *in, jaxc_abi_metadata *metadata) {
+static inline jaxc_abi_extension *wild_chain(fuzz_input *in,
+                                             jaxc_abi_metadata *metadata) {
   jaxc_abi_extension *chain = NULL;
   int64_t count = fuzz_chance(in, 8) ? fuzz_between(in, 0, 5) : 0;
   if (metadata != NULL) count++;
@@ -90,7 +91,8 @@ static inline jaxc_abi_buffer *wild_buffer(fuzz_input *in, int32_t dtype, int32_
   if (fuzz_chance(in, 32)) whole.dims = NULL;
   memcpy(buffer, &whole,
          whole.struct_size < sizeof whole ? whole.struct_size : sizeof whole);
-  if (whole.struct_size < sizeof whole.struct_size) buffer->struct_size = whole.struct_size;
+  if (whole.struct_size < sizeof whole.struct_size)
+    buffer->struct_size = whole.struct_size;
   return buffer;
 }
 
@@ -118,7 +120,8 @@ static inline void wild_operands(fuzz_input *in, const jaxc_field *fields, int32
   out->data = fuzz_new(in, (size_t)most * sizeof *out->data);
   for (int32_t k = 0; k < count; k++) {
     if (fields[k].kind != kind || fuzz_chance(in, 32)) continue;
-    out->types[out->size] = fuzz_chance(in, 32) ? (int32_t)fuzz_wide(in) : JAXC_ABI_BUFFER;
+    out->types[out->size] =
+        fuzz_chance(in, 32) ? (int32_t)fuzz_wide(in) : JAXC_ABI_BUFFER;
     out->data[out->size++] = wild_buffer(in, fields[k].dtype, fields[k].rank);
   }
   for (int64_t extra = has_extra ? fuzz_between(in, 0, most - out->size) : 0; extra > 0;
@@ -208,10 +211,12 @@ static inline int32_t wild_kind(const jaxc_field *field) {
     return JAXC_ABI_ATTR_ARRAY;
   }
   if (field->dtype == JAXC_STRING) return JAXC_ABI_ATTR_STRING;
-  return field->dtype == JAXC_DICTIONARY ? JAXC_ABI_ATTR_DICTIONARY : JAXC_ABI_ATTR_SCALAR;
+  return field->dtype == JAXC_DICTIONARY ? JAXC_ABI_ATTR_DICTIONARY
+                                         : JAXC_ABI_ATTR_SCALAR;
 }
 
-static inline void *wild_attribute(fuzz_input *in, const jaxc_field *field, int32_t *kind) {
+static inline void *wild_attribute(fuzz_input *in, const jaxc_field *field,
+                                   int32_t *kind) {
   int32_t dtype = field->dtype == JAXC_C64    ? JAXC_F32
                   : field->dtype == JAXC_C128 ? JAXC_F64
                                               : field->dtype;
@@ -219,7 +224,8 @@ static inline void *wild_attribute(fuzz_input *in, const jaxc_field *field, int3
   if (fuzz_chance(in, 16)) *kind = (int32_t)fuzz_between(in, 0, 6);
   switch (*kind) {
     case JAXC_ABI_ATTR_ARRAY:
-      return wild_array(in, dtype, field->kind == JAXC_FIELD_ARRAY ? fuzz_byte(in) % 4 : 2);
+      return wild_array(in, dtype,
+                        field->kind == JAXC_FIELD_ARRAY ? fuzz_byte(in) % 4 : 2);
     case JAXC_ABI_ATTR_STRING: {
       jaxc_abi_span *const span = wild_text(in);
       if (fuzz_chance(in, 64)) span->ptr = NULL;
@@ -228,7 +234,8 @@ static inline void *wild_attribute(fuzz_input *in, const jaxc_field *field, int3
     case JAXC_ABI_ATTR_DICTIONARY: {
       jaxc_abi_attrs *const attrs = fuzz_new(in, sizeof *attrs);
       const int is_nested = field->kind == JAXC_FIELD_NESTED;
-      wild_attrs(in, is_nested ? field->fields : NULL, is_nested ? field->rank : 0, attrs);
+      wild_attrs(in, is_nested ? field->fields : NULL, is_nested ? field->rank : 0,
+                 attrs);
       return attrs;
     }
     default:

@@ -139,7 +139,8 @@ JAXC_UNUSED static JAXC_INLINE jaxc_status jaxc_call_shape(const jaxc_abi_operan
                                                       int32_t rank, jaxc_view *out,
                                                       jaxc_message *message) {
   const jaxc_abi_buffer *buffer = (const jaxc_abi_buffer *)list->data[index];
-  int64_t elements = 1;
+  int64_t elements = 1; /* as if no axis had size 0, so that strides fit too */
+  int is_empty = 0;
   if (list->types[index] != JAXC_ABI_BUFFER || buffer == NULL ||
       !JAXC_ABI_HAS(buffer, jaxc_abi_buffer, dims)) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT, "%s %lld ('%s') is not a buffer",
@@ -162,10 +163,12 @@ JAXC_UNUSED static JAXC_INLINE jaxc_status jaxc_call_shape(const jaxc_abi_operan
                      name, (long long)buffer->rank);
   }
   for (int64_t i = 0; i < buffer->rank; i++) {
-    if (!jaxc_multiply(elements, buffer->dims[i], &elements)) {
+    const int64_t size = buffer->dims[i];
+    is_empty |= size == 0;
+    if (!jaxc_multiply(elements, size == 0 ? 1 : size, &elements)) {
       return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                        "%s %lld ('%s') has an impossible size %lld on axis %lld", kind,
-                       (long long)index, name, (long long)buffer->dims[i], (long long)i);
+                       (long long)index, name, (long long)size, (long long)i);
     }
   }
   if (elements > INT64_MAX / 16) {
@@ -176,7 +179,8 @@ JAXC_UNUSED static JAXC_INLINE jaxc_status jaxc_call_shape(const jaxc_abi_operan
   out->data = buffer->data;
   out->dims = buffer->dims;
   out->rank = buffer->rank;
-  out->count = buffer->dtype == JAXC_TOKEN ? 0 : elements; /* a token has no data */
+  /* A token has no data. */
+  out->count = is_empty || buffer->dtype == JAXC_TOKEN ? 0 : elements;
   out->dtype = buffer->dtype;
   return JAXC_OK;
 }

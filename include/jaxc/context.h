@@ -331,24 +331,27 @@ JAXC_UNUSED static jaxc_status jaxc_future_begin(jaxc_context *context, jaxc_fut
 
 /* Completes the future: with success when `code` is JAXC_OK, else with an error of that
  * code and text, which is copied. Once, from any thread. Where there is no memory for
- * the error, the runtime's own out-of-memory error takes its place. */
+ * the error, the runtime's own out-of-memory error takes its place. When it was finished,
+ * the handler's function returns JAXC_OK. */
 JAXC_UNUSED static void jaxc_future_finish(const jaxc_future *future, jaxc_status code,
                                            const char *text) {
+  /* What `future` points to may be gone as soon as it is finished. */
+  const jaxc_abi_api *const api = future->api;
   jaxc_abi_error *left = NULL;
   if (code == JAXC_OK) {
     jaxc_abi_future_available_args args = JAXC_ZERO;
     args.struct_size = JAXC_ABI_SIZE(jaxc_abi_future_available_args, future);
     args.future = future->future;
-    left = future->api->future_available(&args);
+    left = api->future_available(&args);
   } else {
     jaxc_abi_future_error_args args = JAXC_ZERO;
     args.struct_size = JAXC_ABI_SIZE(jaxc_abi_future_error_args, error);
     args.future = future->future;
-    args.error = jaxc_error_create(future->api, code, text);
-    left = future->api->future_error(&args);
-    if (left != NULL) jaxci_error_destroy(future->api, args.error); /* not taken over */
+    args.error = jaxc_error_create(api, code, text);
+    left = api->future_error(&args);
+    if (left != NULL) jaxci_error_destroy(api, args.error); /* not taken over */
   }
-  jaxci_error_destroy(future->api, left);
+  jaxci_error_destroy(api, left);
 }
 
 #ifdef __cplusplus

@@ -16,6 +16,12 @@
 extern "C" {
 #endif
 
+#ifdef __clang__
+/* Without optimisation loops are not unrolled, and need not be. */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
+
 typedef struct {
   const jaxc_abi_operands *args;    /* NULL where the stage has none */
   const jaxc_abi_operands *results;
@@ -393,6 +399,10 @@ static JAXC_NOINLINE jaxc_status jaxci_handler_nested(const jaxc_field *field,
   if (status == JAXC_OK) return JAXC_OK;
   return JAXC_FAIL(message, status, "in dictionary '%s': %s", field->name, inner.text);
 }
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 #ifdef __cplusplus
 }

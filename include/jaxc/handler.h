@@ -241,14 +241,14 @@ JAXC_UNUSED static JAXC_INLINE jaxc_abi_error *jaxc_handler_run(
   context.has_future = 0;
   status = jaxci_handler_call(&context, handler, call);
   if (context.block_count > 0) {
-    /* A failure to free matters less than the failure that came before it. */
-    jaxc_message kept;
-    if (status != JAXC_OK) kept = context.message;
-    if (status == JAXC_OK) {
-      status = jaxci_context_free(&context);
-    } else {
-      (void)jaxci_context_free(&context);
+    /* A failure to free matters less than the failure that came before it, and nothing
+     * where the call's future, which may be finished already, has its outcome. */
+    const jaxc_message kept = context.message;
+    const jaxc_status freed = jaxci_context_free(&context);
+    if (status != JAXC_OK) {
       context.message = kept;
+    } else if (!context.has_future) {
+      status = freed;
     }
   }
   if (status == JAXC_OK) return NULL;

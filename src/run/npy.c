@@ -393,12 +393,13 @@ jaxc_status jaxci_npy_write(const char *path, const jaxci_shape *shape, const vo
   /* 64 sizes of 19 digits at most: never as long as version 1 allows. */
   char text[64 + JAXCI_MAX_RANK * 22 + 128];
   unsigned char start[MAGIC_SIZE + 4] = MAGIC "\x01";
-  const size_t length = write_header(text, sizeof text, shape);
+  size_t length;
   int64_t count = 0;
   size_t bytes;
   int is_written;
   FILE *file;
   JAXC_TRY(jaxci_npy_can_write(shape->dtype, message));
+  length = write_header(text, sizeof text, shape);
   (void)jaxci_shape_count(shape, &count); /* the array exists, so it fits */
   bytes = (size_t)count * (jaxc_dtype_bits(shape->dtype) / 8);
   start[8] = (unsigned char)(length & 0xff);

@@ -1,0 +1,483 @@
+/* rows.h: the leading axes of a call broadcast, and the function called on all rows.
+ *
+ *   JAXC_TRY(jaxci_rows_run(frame, &batch, &message));     after signature.h's checks
+ *
+ * Included by batch.h, and of use to nobody else.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef JAXC_ROWS_H
+#define JAXC_ROWS_H
+
+#include <jaxc/parallel.h>
+#include <jaxc/signature.h>
+#include <stdlib.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Leading axes after merging, the innermost first. Apart from jaxci_batch because of its
+ * 33 kB, which a call without leading axes does not touch. */
+typedef struct {
+  int32_t count;
+  int64_t sizes[JAXC_MAX_AXES];
+  long long strides[JAXC_MAX_AXES][JAXCI_MAX_SLOTS];
+} jaxci_axes;
+
+/* Adds a leading axis outside those there, merging it with the axis inside it when every
+ * slot steps through both as through one. */
+static void jaxci_axes_add(jaxci_axes *axes, int32_t slot_count, int64_t size,
+                           const long long *strides) {
+  const int32_t top = axes->count - 1;
+  int32_t slot = 0;
+  if (top >= 0) {
+    const long long inner = axes->sizes[top];
+    while (slot < slot_count && strides[slot] == axes->strides[top][slot] * inner) slot++;
+    if (slot == slot_count) {
+      axes->sizes[top] *= size;
+      return;
+    }
+  }
+  axes->sizes[top + 1] = size;
+  memcpy(axes->strides[top + 1], strides, (size_t)slot_count * sizeof *strides);
+  axes->count++;
+}
+
+static inline int jaxci_slot_is_result(const jaxci_batch *batch, int32_t slot) {
+  return slot < batch->function->parameter_count &&
+         (batch->function->parameters[slot].role == JAXC_ROLE_OUTPUT ||
+          batch->function->parameters[slot].role == JAXC_ROLE_INOUT);
+}
+
+/* Broadcasts the leading axes of all slots: sizes and strides, innermost first. */
+static jaxc_status jaxci_batch_axes(jaxci_batch *batch, jaxci_axes *axes,
+                                    jaxc_message *message) {
+  long long running[JAXCI_MAX_SLOTS]; /* bytes of what lies inside the current axis */
+  long long row_bytes[JAXCI_MAX_SLOTS];
+  long long strides[JAXCI_MAX_SLOTS];
+  const int64_t leading = batch->leading;
+  axes->count = 0;
+  batch->rows = 1;
+  for (int32_t k = 0; k < batch->function->parameter_count; k++) {
+    const jaxc_parameter *parameter = &batch->function->parameters[k];
+    const int is_array = parameter->role <= JAXC_ROLE_INOUT;
+    row_bytes[k] = is_array ? jaxci_row_bytes(batch, k, parameter->dtype) : 0;
+    if (batch->source[k] >= 0) row_bytes[batch->source[k]] = row_bytes[k];
+  }
+  memcpy(running, row_bytes, (size_t)batch->slot_count * sizeof *running);
+  if (leading > JAXC_MAX_AXES) {
+    return JAXC_FAIL(message, JAXC_UNIMPLEMENTED,
+                     "called with %lld leading axes, at most %d are supported",
+                     (long long)leading, JAXC_MAX_AXES);
+  }
+  for (int64_t back = 1; back <= leading; back++) { /* axes counted from the right */
+    int64_t size = 1;
+    for (int32_t slot = 0; slot < batch->slot_count; slot++) {
+      const jaxc_view *view = &batch->views[slot];
+      const int64_t own = view->rank - batch->core_rank[slot];
+      const int64_t here = own < back ? 1 : view->dims[own - back];
+      strides[slot] = here == 1 ? 0 : running[slot];
+      running[slot] *= here;
+      if (here != 1 && size != 1 && here != size) {
+        return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                         "leading axis -%lld has size %lld in one array and %lld in "
+                         "another",
+                         (long long)back, (long long)size, (long long)here);
+      }
+      if (here != 1) size = here;
+    }
+    if (size == 1) continue;
+    if (!jaxc_multiply(batch->rows, size, &batch->rows)) {
+      return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT, "too many rows for an int64");
+    }
+    jaxci_axes_add(axes, batch->slot_count, size, strides);
+  }
+  for (int32_t slot = 0; slot < batch->function->parameter_count; slot++) {
+    if (!jaxci_slot_is_result(batch, slot)) continue;
+    /* running is now the result's bytes: it has every row exactly once, or none fits */
+    if (batch->views[slot].rank - batch->core_rank[slot] != leading ||
+        (batch->rows != 0 && running[slot] / batch->rows != row_bytes[slot])) {
+      return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                       "result '%s' lacks a leading axis of the arguments",
+                       batch->function->parameters[slot].name);
+    }
+  }
+  return JAXC_OK;
+}
+
+#define JAXCI_SCRATCH_ALIGNMENT ((size_t)64)
+#define JAXCI_LOCAL_SCRATCH ((size_t)4096)
+
+/* Bytes that parameter k needs in the block behind all scratch and strings. */
+static jaxc_status jaxci_batch_block_bytes(const jaxci_batch *batch, int32_t k,
+                                           const jaxc_abi_attrs *attrs, int64_t *out,
+                                           jaxc_message *message) {
+  const jaxc_parameter *parameter = &batch->function->parameters[k];
+  int64_t bytes = (int64_t)jaxc_dtype_size(parameter->dtype);
+  jaxc_abi_span span;
+  *out = 0;
+  if (parameter->role == JAXC_ROLE_STATIC && parameter->dtype == JAXC_STRING) {
+    JAXC_TRY(jaxc_attrs_string(attrs, parameter->name, &span, message));
+    *out = (int64_t)span.len + 1;
+    return JAXC_OK;
+  }
+  if (parameter->role != JAXC_ROLE_SCRATCH) return JAXC_OK;
+  for (int32_t axis = 0; axis < parameter->rank; axis++) {
+    int64_t size;
+    if (!jaxc_bound_value(&parameter->bounds[axis], batch->dims, &size) ||
+        !jaxc_multiply(bytes, size, &bytes)) {
+      return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                       "scratch '%s' has no size for these dimensions (C: %s)",
+                       parameter->name, parameter->declaration);
+    }
+  }
+  *out = bytes;
+  return JAXC_OK;
+}
+
+/* Places scratch and strings in `local` or in memory that goes to *allocated, which the
+ * caller frees. RESOURCE_EXHAUSTED when there is no memory. */
+static jaxc_status jaxci_batch_block(jaxci_batch *batch, const jaxc_abi_attrs *attrs,
+                                     char *local, void **allocated,
+                                     jaxc_message *message) {
+  const jaxc_function *function = batch->function;
+  int64_t offsets[JAXC_MAX_PARAMETERS];
+  int64_t total = 0;
+  char *block = local;
+  for (int32_t k = 0; k < function->parameter_count; k++) {
+    int64_t bytes;
+    JAXC_TRY(jaxci_batch_block_bytes(batch, k, attrs, &bytes, message));
+    offsets[k] = total;
+    if (bytes > INT64_MAX / 4 || total > INT64_MAX / 4) {
+      return JAXC_FAIL(message, JAXC_RESOURCE_EXHAUSTED,
+                       "scratch '%s' of %lld bytes does not fit in memory",
+                       function->parameters[k].name, (long long)bytes);
+    }
+    total += (bytes + (int64_t)JAXCI_SCRATCH_ALIGNMENT - 1) &
+             ~((int64_t)JAXCI_SCRATCH_ALIGNMENT - 1);
+  }
+  if (total > (int64_t)JAXCI_LOCAL_SCRATCH) {
+    *allocated = (uint64_t)total > SIZE_MAX - JAXCI_SCRATCH_ALIGNMENT
+                     ? NULL
+                     : malloc((size_t)total + JAXCI_SCRATCH_ALIGNMENT);
+    if (*allocated == NULL) {
+      return JAXC_FAIL(message, JAXC_RESOURCE_EXHAUSTED,
+                       "no memory for %lld bytes of scratch", (long long)total);
+    }
+    block = (char *)*allocated;
+  }
+  block += (JAXCI_SCRATCH_ALIGNMENT - (uintptr_t)block % JAXCI_SCRATCH_ALIGNMENT) %
+           JAXCI_SCRATCH_ALIGNMENT;
+  for (int32_t k = 0; k < function->parameter_count; k++) {
+    const jaxc_parameter *parameter = &function->parameters[k];
+    if (parameter->role == JAXC_ROLE_SCRATCH) {
+      batch->data[k] = block + offsets[k];
+    } else if (parameter->role == JAXC_ROLE_STATIC && parameter->dtype == JAXC_STRING) {
+      jaxc_abi_span span;
+      JAXC_TRY(jaxc_attrs_string(attrs, parameter->name, &span, message));
+      if (span.len != 0) memcpy(block + offsets[k], span.ptr, span.len);
+      block[offsets[k] + (int64_t)span.len] = '\0';
+      batch->statics[k].string = block + offsets[k];
+    }
+  }
+  return JAXC_OK;
+}
+
+/* Brings the operands of inout parameters into their results where XLA did not give both
+ * the same memory: when the caller still needs the operand, or it is broadcast. */
+static void jaxci_batch_copy_inouts(const jaxci_batch *batch, const long long *strides,
+                                    long long count) {
+  for (int32_t k = 0; k < batch->function->parameter_count; k++) {
+    const int32_t from = batch->source[k];
+    long long bytes;
+    if (from < 0 || batch->data[from] == batch->data[k]) continue;
+    bytes = jaxci_row_bytes(batch, k, batch->function->parameters[k].dtype);
+    for (long long row = 0; bytes != 0 && row < count; row++) {
+      memcpy(batch->data[k] + row * strides[k], batch->data[from] + row * strides[from],
+             (size_t)bytes);
+    }
+  }
+}
+
+static JAXC_COLD jaxc_status jaxci_batch_fault(const jaxci_batch *batch,
+                                               const jaxc_fault *fault, int64_t row,
+                                               jaxc_message *message) {
+  char where[64] = "";
+  if (batch->rows > 1) {
+    snprintf(where, sizeof where, " (batch row %lld of %lld)", (long long)row,
+             (long long)batch->rows);
+  }
+  if (fault->text != NULL) {
+    return JAXC_FAIL(message, JAXC_UNKNOWN, "%s%s", fault->text, where);
+  }
+  return JAXC_FAIL(message, JAXC_UNKNOWN, "returned status %lld%s; 0 is success",
+                   fault->status, where);
+}
+
+/* Calls the kernel on a run of rows, of which the first is number `first`. The number of
+ * a row that fails goes to *failed. */
+static inline jaxc_status jaxci_batch_call(const jaxci_batch *batch,
+                                           const long long *strides, int64_t count,
+                                           int64_t first, int64_t *failed,
+                                           jaxc_message *message) {
+  jaxc_fault fault = {0, 0, NULL};
+  if (batch->slot_count > batch->function->parameter_count) {
+    jaxci_batch_copy_inouts(batch, strides, count);
+  }
+  if (batch->function->rows(batch->dims, batch->data, strides, count, &fault) != 0) {
+    *failed = first + fault.row;
+    return jaxci_batch_fault(batch, &fault, *failed, message);
+  }
+  return JAXC_OK;
+}
+
+/* Calls the kernel on rows begin to end - 1, a run of the innermost axis at a time. base:
+ * where each slot has row 0; batch->data is used for what changes. */
+static jaxc_status jaxci_rows_piece(jaxci_batch *batch, char *const *base,
+                                    const jaxci_axes *axes, int64_t begin, int64_t end,
+                                    int64_t *failed, jaxc_message *message) {
+  const int64_t run = axes->sizes[0];
+  int64_t index[JAXC_MAX_AXES];
+  int64_t rest = begin;
+  memcpy(batch->data, base, (size_t)batch->slot_count * sizeof *base);
+  for (int32_t axis = 0; axis < axes->count; axis++) {
+    index[axis] = rest % axes->sizes[axis];
+    rest /= axes->sizes[axis];
+    for (int32_t slot = 0; index[axis] != 0 && slot < batch->slot_count; slot++) {
+      batch->data[slot] += axes->strides[axis][slot] * index[axis];
+    }
+  }
+  for (;;) {
+    const int64_t count = run - index[0] < end - begin ? run - index[0] : end - begin;
+    JAXC_TRY(jaxci_batch_call(batch, axes->strides[0], count, begin, failed, message));
+    begin += count;
+    if (begin >= end) return JAXC_OK;
+    for (int32_t slot = 0; index[0] != 0 && slot < batch->slot_count; slot++) {
+      batch->data[slot] -= axes->strides[0][slot] * index[0];
+    }
+    index[0] = 0;
+    for (int32_t axis = 1; axis < axes->count; axis++) { /* the odometer */
+      const int wraps = ++index[axis] == axes->sizes[axis];
+      const long long back = axes->sizes[axis] - 1;
+      for (int32_t slot = 0; slot < batch->slot_count; slot++) {
+        const long long stride = axes->strides[axis][slot];
+        if (stride != 0) batch->data[slot] += wraps ? -stride * back : stride;
+      }
+      if (!wraps) break;
+      index[axis] = 0;
+    }
+  }
+}
+
+/* ---- several threads ---- */
+
+/* When threads of the pool are worth it, in nanoseconds of work that remains; how long a
+ * piece should be at least; and bytes above which neither is measured first. Waking a
+ * thread costs some 5 microseconds. */
+#define JAXCI_PARALLEL_NS 20000
+#define JAXCI_PIECE_NS 5000
+#define JAXCI_PARALLEL_BYTES ((int64_t)256 * 1024)
+#define JAXCI_PIECE_BYTES ((int64_t)16 * 1024)
+
+/* What the threads of one call share; on the stack of the calling thread. */
+typedef struct {
+  const jaxci_batch *batch; /* as it was before the first row; data[] are row 0 */
+  const jaxci_axes *axes;
+  const jaxc_abi_attrs *attrs;
+  int32_t lock;
+  int64_t failed; /* the first row in order that failed, or the number of rows */
+  jaxc_status status;
+  jaxc_message message;
+} jaxci_crew;
+
+/* Keeps the failure of the first row in order. */
+JAXC_COLD static void jaxci_crew_fail(jaxci_crew *crew, int64_t row, jaxc_status status,
+                                      const jaxc_message *message) {
+#if JAXCI_HAS_ATOMICS
+  while (__atomic_exchange_n(&crew->lock, 1, __ATOMIC_ACQUIRE) != 0) {
+  }
+#endif
+  if (row < crew->failed) {
+    crew->failed = row;
+    crew->status = status;
+    crew->message = *message;
+  }
+#if JAXCI_HAS_ATOMICS
+  __atomic_store_n(&crew->lock, 0, __ATOMIC_RELEASE);
+#endif
+}
+
+static void jaxci_crew_rows(jaxci_loop *loop, jaxci_crew *crew, jaxci_batch *batch,
+                            char *const *base) {
+  int64_t begin, end;
+  while (jaxci_loop_next(loop, &begin, &end)) {
+    jaxc_message message;
+    int64_t failed = begin;
+    const jaxc_status status =
+        jaxci_rows_piece(batch, base, crew->axes, begin, end, &failed, &message);
+    if (status == JAXC_OK) continue;
+    jaxci_loop_stop(loop, failed);
+    jaxci_crew_fail(crew, failed, status, &message);
+  }
+}
+
+/* The work of one thread; `own` is the calling thread's batch, with its scratch memory.
+ * A thread of the pool that finds no memory for scratch leaves the rows to the others. */
+static void jaxci_crew_work(jaxci_loop *loop, void *data, void *own) {
+  jaxci_crew *const crew = (jaxci_crew *)data;
+  if (own != NULL) {
+    jaxci_crew_rows(loop, crew, (jaxci_batch *)own, crew->batch->data);
+    return;
+  }
+  char local[JAXCI_LOCAL_SCRATCH + JAXCI_SCRATCH_ALIGNMENT];
+  char *base[JAXCI_MAX_SLOTS];
+  jaxci_batch batch = *crew->batch;
+  jaxc_message message;
+  void *allocated = NULL;
+  if (!batch.needs_block || jaxci_batch_block(&batch, crew->attrs, local, &allocated,
+                                              &message) == JAXC_OK) {
+    memcpy(base, batch.data, (size_t)batch.slot_count * sizeof *base);
+    jaxci_crew_rows(loop, crew, &batch, base);
+  }
+  free(allocated);
+}
+
+/* Nanoseconds since some time; 0 where C has no clock. */
+static inline int64_t jaxci_now_ns(void) {
+#if defined(TIME_UTC)
+  struct timespec now;
+  if (timespec_get(&now, TIME_UTC) == TIME_UTC) {
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+  }
+#endif
+  return 0;
+}
+
+/* Bytes that one row reads and writes of its own. */
+static int64_t jaxci_rows_bytes(const jaxci_batch *batch, const jaxci_axes *axes) {
+  int64_t bytes = 0;
+  for (int32_t slot = 0; slot < batch->slot_count; slot++) {
+    const long long stride = axes->strides[0][slot];
+    if (bytes < INT64_MAX / 4) bytes += stride < 0 ? -stride : stride;
+  }
+  return bytes > 0 ? bytes : 1;
+}
+
+/* Rows from `begin` on, in all threads. row_ns: what a row takes, 0 when not known. */
+static JAXC_NOINLINE jaxc_status jaxci_rows_parallel(const jaxc_abi_call_frame *frame,
+                                                     jaxci_batch *batch,
+                                                     char *const *base,
+                                                     const jaxci_axes *axes, int64_t begin,
+                                                     int64_t row_bytes, double row_ns,
+                                                     jaxc_message *message) {
+  const int64_t threads = jaxci_loop_threads(frame);
+  const int64_t rows = batch->rows - begin;
+  int64_t piece = rows / (threads * 8);
+  int64_t least = (JAXCI_PIECE_BYTES - 1) / row_bytes + 1;
+  jaxci_batch pristine;
+  jaxci_crew crew;
+  if (threads == 1) {
+    int64_t failed;
+    return jaxci_rows_piece(batch, base, axes, begin, batch->rows, &failed, message);
+  }
+  if (row_ns > 0 && (double)least * row_ns > JAXCI_PIECE_NS) {
+    least = (int64_t)(JAXCI_PIECE_NS / row_ns) + 1;
+  }
+  if (piece < least) piece = least;
+  pristine = *batch;
+  memcpy(pristine.data, base, (size_t)batch->slot_count * sizeof *base);
+  crew.batch = &pristine;
+  crew.axes = axes;
+  crew.attrs = &frame->attrs;
+  crew.lock = 0;
+  crew.failed = batch->rows;
+  crew.status = JAXC_OK;
+  (void)jaxci_loop_run(frame, begin, batch->rows, piece, threads, jaxci_crew_work, &crew,
+                       batch);
+  if (crew.status != JAXC_OK) *message = crew.message;
+  return crew.status;
+}
+
+/* Rows in the calling thread, until what remains is worth more threads. */
+static jaxc_status jaxci_rows_measured(const jaxc_abi_call_frame *frame, jaxci_batch *batch,
+                                       char *const *base, const jaxci_axes *axes,
+                                       jaxc_message *message) {
+  const int64_t row_bytes = jaxci_rows_bytes(batch, axes);
+  int64_t count = 1024 / row_bytes + 1;
+  int64_t done = 0, failed;
+  double row_ns = 0;
+  if (row_bytes >= JAXCI_PARALLEL_BYTES / batch->rows) {
+    return jaxci_rows_parallel(frame, batch, base, axes, 0, row_bytes, 0, message);
+  }
+  for (;;) {
+    const int64_t rest = batch->rows - done;
+    int64_t before;
+    if (count >= rest) {
+      return jaxci_rows_piece(batch, base, axes, done, batch->rows, &failed, message);
+    }
+    if (row_ns * (double)rest > JAXCI_PARALLEL_NS) break;
+    before = jaxci_now_ns();
+    JAXC_TRY(jaxci_rows_piece(batch, base, axes, done, done + count, &failed, message));
+    row_ns = (double)(jaxci_now_ns() - before) / (double)count;
+    done += count;
+    count *= 2;
+  }
+  return jaxci_rows_parallel(frame, batch, base, axes, done, row_bytes, row_ns, message);
+}
+
+static JAXC_NOINLINE jaxc_status jaxci_rows_many(const jaxc_abi_call_frame *frame,
+                                                 jaxci_batch *batch,
+                                                 jaxc_message *message) {
+  jaxci_axes axes;
+  char *base[JAXCI_MAX_SLOTS];
+  int64_t failed;
+  JAXC_TRY(jaxci_batch_axes(batch, &axes, message));
+  if (batch->rows == 0) return JAXC_OK;
+  if (axes.count == 0) { /* all sizes are 1 */
+    axes.count = 1;
+    axes.sizes[0] = 1;
+    memset(axes.strides[0], 0, (size_t)batch->slot_count * sizeof axes.strides[0][0]);
+  }
+  memcpy(base, batch->data, (size_t)batch->slot_count * sizeof *base);
+  if ((batch->function->flags & (JAXC_FUNCTION_SERIAL | JAXC_FUNCTION_EFFECT)) != 0 ||
+      batch->rows == 1) {
+    return jaxci_rows_piece(batch, base, &axes, 0, batch->rows, &failed, message);
+  }
+  return jaxci_rows_measured(frame, batch, base, &axes, message);
+}
+
+static inline jaxc_status jaxci_rows_all(const jaxc_abi_call_frame *frame,
+                                         jaxci_batch *batch, jaxc_message *message) {
+  static const long long no_strides[JAXCI_MAX_SLOTS] = {0};
+  int64_t failed;
+  if (batch->leading > 0) return jaxci_rows_many(frame, batch, message);
+  batch->rows = 1;
+  return jaxci_batch_call(batch, no_strides, 1, 0, &failed, message);
+}
+
+/* The rows of a function with scratch parameters or strings. */
+static JAXC_NOINLINE jaxc_status jaxci_rows_with_block(const jaxc_abi_call_frame *frame,
+                                                       jaxci_batch *batch,
+                                                       jaxc_message *message) {
+  char local[JAXCI_LOCAL_SCRATCH + JAXCI_SCRATCH_ALIGNMENT];
+  void *allocated = NULL;
+  jaxc_status status = jaxci_batch_block(batch, &frame->attrs, local, &allocated, message);
+  if (status == JAXC_OK) status = jaxci_rows_all(frame, batch, message);
+  free(allocated);
+  return status;
+}
+
+/* Calls the function on every row of a call that signature.h has checked. */
+static inline jaxc_status jaxci_rows_run(const jaxc_abi_call_frame *frame,
+                                         jaxci_batch *batch, jaxc_message *message) {
+  if (batch->needs_block) return jaxci_rows_with_block(frame, batch, message);
+  return jaxci_rows_all(frame, batch, message);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* JAXC_ROWS_H */
