@@ -40,6 +40,14 @@ typedef struct {
   } blocks[JAXC_MAX_BLOCKS];
 } jaxc_context;
 
+static inline void jaxci_context_begin(jaxc_context *context,
+                                       const jaxc_abi_call_frame *frame) {
+  context->frame = (jaxc_abi_call_frame *)(uintptr_t)frame; /* written by futures alone */
+  context->message.text[0] = '\0'; /* for a status that comes without a text */
+  context->block_count = 0;
+  context->has_future = 0;
+}
+
 /* Makes the error that the handler returns. `code` is any status but JAXC_OK. */
 #define jaxc_fail(context, ...) jaxc_message_set(&(context)->message, __VA_ARGS__)
 
@@ -316,7 +324,7 @@ JAXC_UNUSED static jaxc_status jaxc_future_begin(jaxc_context *context, jaxc_fut
   JAXCI_CONTEXT_NEED(context, future_error, 1, "a future");
   if (context->frame->stage != JAXC_STAGE_EXECUTE || context->has_future) {
     return jaxc_fail(context, JAXC_FAILED_PRECONDITION,
-                     "a future is made once a call, in execute");
+                     "a future is made once a call, in execute, by a handler");
   }
   /* The size of the struct as XLA counts it is the offset of the out field. */
   args.struct_size = offsetof(jaxc_abi_future_create_args, future);

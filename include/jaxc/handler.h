@@ -235,10 +235,7 @@ JAXC_UNUSED static JAXC_INLINE jaxc_abi_error *jaxc_handler_run(
     jaxc_abi_metadata *const metadata = jaxc_call_metadata(frame);
     if (metadata != NULL) return jaxci_handler_metadata(frame, handler, metadata);
   }
-  context.frame = frame;
-  context.message.text[0] = '\0'; /* for a status that comes without a text */
-  context.block_count = 0;
-  context.has_future = 0;
+  jaxci_context_begin(&context, frame);
   status = jaxci_handler_call(&context, handler, call);
   if (context.block_count > 0) {
     /* A failure to free matters less than the failure that came before it, and nothing

@@ -15,6 +15,7 @@
 #include <jaxc/context.h>
 #include <jaxc/error.h>
 #include <jaxc/handler.h>
+#include <jaxc/parallel.h>
 #include <jaxc/state.h>
 #include <jaxc/types.h>
 

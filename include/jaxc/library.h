@@ -37,7 +37,8 @@ typedef enum {
   JAXC_ROLE_INOUT = 3,   /* operand and result; may be the same memory */
   JAXC_ROLE_SCRATCH = 4, /* work memory, made by the handler */
   JAXC_ROLE_STATIC = 5,  /* attribute */
-  JAXC_ROLE_DIM = 6      /* dimension, filled from shapes or sent as an int64 attribute */
+  JAXC_ROLE_DIM = 6,     /* dimension, filled from shapes or sent as an int64 attribute */
+  JAXC_ROLE_CONTEXT = 7  /* a jaxc_context of the call, made by the handler */
 } jaxc_role;
 
 #if defined(_WIN32)

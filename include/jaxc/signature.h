@@ -39,7 +39,8 @@ typedef struct {
   const jaxc_function *function;
   int32_t slot_count;
   int is_computed; /* some bound is more than a dimension */
-  int needs_block; /* there is scratch or a string */
+  int needs_block; /* there is scratch, a string or a context */
+  int32_t context; /* slot of the parameter that is a context, or -1 */
   int64_t leading; /* most leading axes of any array */
   int64_t rows;    /* product of the sizes of leading axes */
   long long dims[JAXC_MAX_DIMS];
@@ -110,6 +111,7 @@ static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
   batch->slot_count = function->parameter_count;
   batch->leading = 0;
   batch->is_computed = batch->needs_block = 0;
+  batch->context = -1;
   for (int32_t i = 0; i < function->dim_count; i++) {
     int64_t value = JAXCI_UNKNOWN;
     if (function->dims[i].is_static) {
@@ -142,6 +144,10 @@ static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
         break;
       case JAXC_ROLE_SCRATCH:
         batch->needs_block = 1;
+        break;
+      case JAXC_ROLE_CONTEXT:
+        batch->needs_block = 1;
+        batch->context = k;
         break;
       default:
         break;

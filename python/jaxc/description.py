@@ -53,6 +53,7 @@ class Role(enum.IntEnum):
     SCRATCH = 4
     STATIC = 5
     DIM = 6
+    CONTEXT = 7
 
 
 OPERANDS = (Role.INPUT, Role.INOUT)

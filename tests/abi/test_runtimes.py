@@ -223,7 +223,7 @@ def test_what_an_older_runtime_lacks_is_refused_and_not_called(
 
 def test_a_second_future_is_refused_and_the_first_carries_it(outcome: Outcome) -> None:
     assert outcome["refusals"]["two futures"] == (
-        "FAILED_PRECONDITION: Refused: a future is made once a call, in execute"
+        "FAILED_PRECONDITION: Refused: a future is made once a call, in execute, by a handler"
     )
 
 

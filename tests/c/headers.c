@@ -13,7 +13,10 @@
 #include <jaxc/jaxc.h>
 #include <jaxc/library.h>
 #include <jaxc/lock.h>
+#include <jaxc/parallel.h>
+#include <jaxc/rows.h>
 #include <jaxc/runtime.h>
+#include <jaxc/signature.h>
 #include <jaxc/state.h>
 #include <jaxc/types.h>
 

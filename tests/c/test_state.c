@@ -539,7 +539,7 @@ TEST(a_future_is_begun_once) {
     jobs[JAXC_STAGE_EXECUTE] = begin_twice;
     site_begin(&site, minor, JAXC_HOST_CPU);
     CHECK_REFUSED(&site, JAXC_FAILED_PRECONDITION,
-                  "Keep: a future is made once a call, in execute");
+                  "Keep: a future is made once a call, in execute, by a handler");
     site_end(&site);
   }
 }
@@ -551,7 +551,7 @@ TEST(a_future_is_begun_in_execute_alone) {
     jobs[stage] = begin;
     site_begin(&site, 5, JAXC_HOST_GPU);
     CHECK_REFUSED(&site, JAXC_FAILED_PRECONDITION,
-                  "Keep: a future is made once a call, in execute");
+                  "Keep: a future is made once a call, in execute, by a handler");
     site_end(&site);
   }
 }

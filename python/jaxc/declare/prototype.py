@@ -163,6 +163,8 @@ class Reader:
             return self._static(name, declaration, ctype)
         if name in self.dims:
             return Parameter(name, declaration, Role.DIM, 0, 0, (), self.dims[name], ctype.base)
+        if ctype.base == "struct jaxc_context" and ctype.layers == ("*",):
+            return Parameter(name, declaration, Role.CONTEXT, 0, 0, ())
         if ctype.base not in ELEMENTS or "()" in ctype.layers:
             raise RefusedError(self._unsupported(name, declaration, ctype))
         core = self._core(name, declaration, ctype)

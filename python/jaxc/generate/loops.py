@@ -140,7 +140,7 @@ def _elementwise(description: Description) -> list[str]:
         not all(_is_value(p) for p in operands)
         or any(p.rank > 0 or p.role == Role.INOUT for p in results)
         or description.result in (Result.STATUS, Result.TEXT)
-        or description.with_role(Role.SCRATCH)
+        or description.with_role(Role.SCRATCH, Role.CONTEXT)
         or description.serial
         or description.effect
         or not operands
