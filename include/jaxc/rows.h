@@ -326,10 +326,18 @@ static jaxc_status jaxci_rows_piece(jaxci_batch *batch, char *const *base,
 /* When threads of the pool are worth it, in nanoseconds of work that remains; how long a
  * piece should be at least; and bytes above which neither is measured first. Waking a
  * thread costs some 5 microseconds. */
+#ifndef JAXCI_PARALLEL_NS
 #define JAXCI_PARALLEL_NS 20000
+#endif
+#ifndef JAXCI_PIECE_NS
 #define JAXCI_PIECE_NS 5000
+#endif
+#ifndef JAXCI_PARALLEL_BYTES
 #define JAXCI_PARALLEL_BYTES ((int64_t)256 * 1024)
+#endif
+#ifndef JAXCI_PIECE_BYTES
 #define JAXCI_PIECE_BYTES ((int64_t)16 * 1024)
+#endif
 
 /* What the threads of one call share; on the stack of the calling thread. */
 typedef struct {
@@ -478,24 +486,30 @@ static jaxc_status jaxci_rows_measured(const jaxc_abi_call_frame *frame, jaxci_b
   return jaxci_rows_parallel(frame, batch, base, axes, done, row_bytes, row_ns, message);
 }
 
-#if defined(MADV_HUGEPAGE)
 /* Asks for large pages for large results: where the memory is new, a page fault for each
  * 4 KiB of it costs more than most kernels (64 MiB: 41 ms in all, 9 ms with large pages).
  * Advice only: nothing is lost where the system does not follow it. */
-static void jaxci_rows_advise(const jaxci_batch *batch) {
+static JAXC_NOINLINE void jaxci_rows_advise(const jaxci_batch *batch) {
+#if defined(MADV_HUGEPAGE)
   const uintptr_t page = (uintptr_t)2 * 1024 * 1024;
   for (int32_t slot = 0; slot < batch->function->parameter_count; slot++) {
     const jaxc_view *const view = &batch->views[slot];
-    const size_t size = jaxc_dtype_size(batch->function->parameters[slot].dtype);
+    const uintptr_t place = (uintptr_t)view->data;
     uintptr_t begin, end;
     if (!jaxci_slot_is_result(batch, slot)) continue;
-    if ((size_t)view->count * size < 2 * page) continue;
-    begin = ((uintptr_t)view->data + page - 1) / page * page;
-    end = ((uintptr_t)view->data + (size_t)view->count * size) / page * page;
+    begin = (place + page - 1) / page * page;
+    end = (place + (uintptr_t)view->count *
+                       jaxc_dtype_size(batch->function->parameters[slot].dtype)) /
+          page * page;
     if (begin < end) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
   }
-}
+#else
+  (void)batch;
 #endif
+}
+
+/* Elements from which on a result can fill large pages. */
+#define JAXCI_LARGE ((int64_t)256 * 1024)
 
 static JAXC_NOINLINE jaxc_status jaxci_rows_many(const jaxc_abi_call_frame *frame,
                                                  jaxci_batch *batch,
@@ -510,9 +524,6 @@ static JAXC_NOINLINE jaxc_status jaxci_rows_many(const jaxc_abi_call_frame *fram
     axes.sizes[0] = 1;
     memset(axes.strides[0], 0, (size_t)batch->slot_count * sizeof axes.strides[0][0]);
   }
-#if defined(MADV_HUGEPAGE)
-  jaxci_rows_advise(batch);
-#endif
   memcpy(base, batch->data, (size_t)batch->slot_count * sizeof *base);
   if ((batch->function->flags & (JAXC_FUNCTION_SERIAL | JAXC_FUNCTION_EFFECT)) != 0 ||
       batch->rows == 1) {
@@ -525,10 +536,8 @@ static inline jaxc_status jaxci_rows_all(const jaxc_abi_call_frame *frame,
                                          jaxci_batch *batch, jaxc_message *message) {
   static const long long no_strides[JAXCI_MAX_SLOTS] = {0};
   int64_t failed;
+  if (batch->largest >= JAXCI_LARGE) jaxci_rows_advise(batch);
   if (batch->leading > 0) return jaxci_rows_many(frame, batch, message);
-#if defined(MADV_HUGEPAGE)
-  jaxci_rows_advise(batch);
-#endif
   batch->rows = 1;
   return jaxci_batch_call(batch, no_strides, 1, 0, &failed, message);
 }

@@ -42,6 +42,7 @@ typedef struct {
   int needs_block; /* there is scratch, a string or a context */
   int32_t context; /* slot of the parameter that is a context, or -1 */
   int64_t leading; /* most leading axes of any array */
+  int64_t largest; /* most elements of any array */
   int64_t rows;    /* product of the sizes of leading axes */
   long long dims[JAXC_MAX_DIMS];
   char *data[JAXCI_MAX_SLOTS];
@@ -63,6 +64,7 @@ static inline jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
                              JAXC_AT_LEAST(parameter->rank), view, message));
   own = view->rank - parameter->rank;
   if (own > batch->leading) batch->leading = own;
+  if (view->count > batch->largest) batch->largest = view->count;
   for (int32_t axis = 0; axis < parameter->rank; axis++) {
     const jaxc_bound *bound = &parameter->bounds[axis];
     const int64_t size = view->dims[own + axis];
@@ -109,7 +111,7 @@ static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
                            function->result_count, function->attribute_count, message));
   if ((function->flags & JAXC_FUNCTION_EFFECT) != 0) argument = result = 1; /* tokens */
   batch->slot_count = function->parameter_count;
-  batch->leading = 0;
+  batch->leading = batch->largest = 0;
   batch->is_computed = batch->needs_block = 0;
   batch->context = -1;
   for (int32_t i = 0; i < function->dim_count; i++) {
