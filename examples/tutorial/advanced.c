@@ -198,7 +198,7 @@ static void *later_thread(void *data) {
   later_work *const work = data;
   while (!work->handler_is_through) (void)sched_yield();
   if (work->eps < 0) {
-    jaxc_future_finish(&work->future, JAXC_INVALID_ARGUMENT, "Later: eps is negative");
+    jaxc_future_finish(&work->future, JAXC_INVALID_ARGUMENT, "eps is negative");
   } else {
     for (int64_t at = 0; at < work->count; at += work->n) {
       normalise_f32(work->eps, work->n, work->x + at, work->y + at);

@@ -31,6 +31,7 @@ extern "C" {
 /* One call of a handler; read no field. */
 typedef struct {
   jaxc_abi_call_frame *frame;
+  const char *name; /* of the handler: begins every message */
   jaxc_message message;
   int32_t has_future;
   int32_t block_count;
@@ -41,7 +42,9 @@ typedef struct {
 } jaxc_context;
 
 static inline void jaxci_context_begin(jaxc_context *context,
-                                       const jaxc_abi_call_frame *frame) {
+                                       const jaxc_abi_call_frame *frame,
+                                       const char *name) {
+  context->name = name;
   context->frame = (jaxc_abi_call_frame *)(uintptr_t)frame; /* written by futures alone */
   context->message.text[0] = '\0'; /* for a status that comes without a text */
   context->block_count = 0;
@@ -49,7 +52,13 @@ static inline void jaxci_context_begin(jaxc_context *context,
 }
 
 /* Makes the error that the handler returns. `code` is any status but JAXC_OK. */
-#define jaxc_fail(context, ...) jaxc_message_set(&(context)->message, __VA_ARGS__)
+#define jaxc_fail(context, ...) JAXC_FAIL(&(context)->message, __VA_ARGS__)
+
+/* Where functions that take a jaxc_message, such as those of attrs.h, put the text that the
+ * handler's error will have. */
+JAXC_UNUSED static inline jaxc_message *jaxc_context_message(jaxc_context *context) {
+  return &context->message;
+}
 
 /* Minor version of the runtime's API; the major is 0. */
 JAXC_UNUSED static inline int jaxc_context_minor(const jaxc_context *context) {
@@ -311,6 +320,7 @@ JAXC_UNUSED static jaxc_status jaxc_context_extension(
 /* The completion of a call that goes on after its handler returned. */
 typedef struct {
   const jaxc_abi_api *api;
+  const char *name; /* of the handler */
   jaxc_abi_future *future;
 } jaxc_future;
 
@@ -333,12 +343,13 @@ JAXC_UNUSED static jaxc_status jaxc_future_begin(jaxc_context *context, jaxc_fut
   context->frame->future = args.future;
   context->has_future = 1;
   out->api = context->frame->api;
+  out->name = context->name;
   out->future = args.future;
   return JAXC_OK;
 }
 
 /* Completes the future: with success when `code` is JAXC_OK, else with an error of that
- * code and text, which is copied. Once, from any thread. Where there is no memory for
+ * code and text, which is copied behind the handler's name. Once, from any thread. Where there is no memory for
  * the error, the runtime's own out-of-memory error takes its place. When it was finished,
  * the handler's function returns JAXC_OK. */
 JAXC_UNUSED static void jaxc_future_finish(const jaxc_future *future, jaxc_status code,
@@ -355,7 +366,9 @@ JAXC_UNUSED static void jaxc_future_finish(const jaxc_future *future, jaxc_statu
     jaxc_abi_future_error_args args = JAXC_ZERO;
     args.struct_size = JAXC_ABI_SIZE(jaxc_abi_future_error_args, error);
     args.future = future->future;
-    args.error = jaxc_error_create(api, code, text);
+    jaxc_message whole;
+    code = JAXC_FAIL(&whole, code, "%s: %s", future->name, text);
+    args.error = jaxc_error_create(api, code, whole.text);
     left = api->future_error(&args);
     if (left != NULL) jaxci_error_destroy(api, args.error); /* not taken over */
   }

@@ -83,12 +83,15 @@ static JAXC_INLINE jaxc_status jaxci_handler_array(const jaxci_decoder *decoder,
   return JAXC_OK;
 }
 
-static inline void jaxci_handler_rest(const jaxc_abi_operands *list, int64_t first,
-                                      char *member) {
+static JAXC_INLINE void jaxci_handler_rest(const jaxc_abi_operands *list, int64_t first,
+                                           const char *kind, const char *name,
+                                           char *member) {
   jaxc_rest *const rest = (jaxc_rest *)(void *)member;
+  rest->count = list == NULL || list->size < first ? 0 : list->size - first;
   rest->operands = list;
   rest->first = first;
-  rest->count = list == NULL || list->size < first ? 0 : list->size - first;
+  rest->kind = kind;
+  rest->name = name;
 }
 
 static JAXC_NOINLINE jaxc_status jaxci_handler_nested(const jaxc_field *field,
@@ -152,11 +155,11 @@ static JAXC_INLINE jaxc_status jaxci_handler_field(jaxci_decoder *decoder,
       return jaxci_handler_array(decoder, field, decoder->results, decoder->result++,
                                  "result", member, message);
     case JAXC_FIELD_REST_ARGUMENTS:
-      jaxci_handler_rest(decoder->args, decoder->argument, member);
+      jaxci_handler_rest(decoder->args, decoder->argument, "argument", field->name, member);
       decoder->takes_rest |= 1;
       return JAXC_OK;
     case JAXC_FIELD_REST_RESULTS:
-      jaxci_handler_rest(decoder->results, decoder->result, member);
+      jaxci_handler_rest(decoder->results, decoder->result, "result", field->name, member);
       decoder->takes_rest |= 2;
       return JAXC_OK;
     case JAXC_FIELD_ALL_ATTRIBUTES:
@@ -278,23 +281,34 @@ JAXC_COLD static void jaxci_handler_surplus_attribute(const jaxc_abi_attrs *attr
   jaxci_problems_add(problems, one.text);
 }
 
+/* More arrays than the table names. bit: of takes_rest. */
+JAXC_COLD static void jaxci_handler_surplus_arrays(const jaxc_abi_operands *list, int bit,
+                                                   const jaxci_decoder *decoder,
+                                                   const jaxc_field *fields,
+                                                   int32_t count,
+                                                   jaxci_problems *problems) {
+  const int kind = bit == 1 ? JAXC_FIELD_ARGUMENT : JAXC_FIELD_RESULT;
+  const int64_t most = bit == 1 ? decoder->argument : decoder->result;
+  int64_t least = 0;
+  char range[32] = "";
+  jaxc_message one;
+  if (list == NULL || (decoder->takes_rest & bit) || list->size <= most) return;
+  for (int32_t k = 0; k < count; k++) {
+    least += fields[k].kind == kind && !fields[k].is_optional;
+  }
+  if (least < most) (void)snprintf(range, sizeof range, "%lld to ", (long long)least);
+  (void)JAXC_FAIL(&one, JAXC_INVALID_ARGUMENT, "called with %lld %s, expected %s%lld",
+                  (long long)list->size, bit == 1 ? "arguments" : "results", range,
+                  (long long)most);
+  jaxci_problems_add(problems, one.text);
+}
+
 /* Arrays and attributes that the table does not name. */
 JAXC_COLD static void jaxci_handler_surplus(const jaxci_decoder *decoder,
                                             const jaxc_field *fields, int32_t count,
                                             jaxci_problems *problems) {
-  jaxc_message one;
-  if (decoder->args != NULL && !(decoder->takes_rest & 1) &&
-      decoder->args->size > decoder->argument) {
-    (void)JAXC_FAIL(&one, JAXC_INVALID_ARGUMENT, "called with %lld arguments, expected %lld",
-                    (long long)decoder->args->size, (long long)decoder->argument);
-    jaxci_problems_add(problems, one.text);
-  }
-  if (decoder->results != NULL && !(decoder->takes_rest & 2) &&
-      decoder->results->size > decoder->result) {
-    (void)JAXC_FAIL(&one, JAXC_INVALID_ARGUMENT, "called with %lld results, expected %lld",
-                    (long long)decoder->results->size, (long long)decoder->result);
-    jaxci_problems_add(problems, one.text);
-  }
+  jaxci_handler_surplus_arrays(decoder->args, 1, decoder, fields, count, problems);
+  jaxci_handler_surplus_arrays(decoder->results, 2, decoder, fields, count, problems);
   for (int64_t i = 0; !(decoder->takes_rest & 4) && i < decoder->attrs->size; i++) {
     jaxci_handler_surplus_attribute(decoder->attrs, i, fields, count, problems);
   }

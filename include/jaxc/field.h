@@ -69,9 +69,12 @@ JAXC_UNUSED static inline int64_t jaxci_rows(int64_t count, int64_t last) {
 
 /* The arrays behind those that the table names, for jaxc_rest_view. */
 typedef struct {
+  int64_t count;
+  /* For jaxc_rest_view: */
   const jaxc_abi_operands *operands;
   int64_t first;
-  int64_t count;
+  const char *kind;
+  const char *name;
 } jaxc_rest;
 
 /* Views array `index` of the rest; `dtype` may be JAXC_ANY, `rank` JAXC_AT_LEAST(n).
@@ -80,13 +83,13 @@ JAXC_UNUSED static jaxc_status jaxc_rest_view(jaxc_context *context, const jaxc_
                                               int64_t index, int32_t dtype, int32_t rank,
                                               jaxc_view *out) {
   if (index < 0 || index >= rest->count) {
-    return jaxc_fail(context, JAXC_OUT_OF_RANGE, "operand %lld of the %lld remaining",
-                     (long long)index, (long long)rest->count);
+    return jaxc_fail(context, JAXC_OUT_OF_RANGE, "'%s' has %lld %ss, number %lld is asked for",
+                     rest->name, (long long)rest->count, rest->kind, (long long)index);
   }
   /* Before execute there may be no data, as for the arrays that the table names. */
   return (context->frame->stage == JAXC_STAGE_EXECUTE ? jaxc_call_operand
                                                       : jaxc_call_shape)(
-      rest->operands, rest->first + index, "operand", "remaining", dtype, rank, out,
+      rest->operands, rest->first + index, rest->kind, rest->name, dtype, rank, out,
       &context->message);
 }
 
@@ -234,6 +237,11 @@ JAXCI_TRAIT(jaxci_attribute_dtype, const void *&, JAXC_POINTER)
 #define JAXC_RESULT_AS(type, member, dtype, rank)                                  \
   JAXCI_FIELD(type, member, JAXC_FIELD_RESULT, 0, dtype, rank, NULL)
 
+#define JAXC_OPTIONAL_ARGUMENT_AS(type, member, dtype, rank)                       \
+  JAXCI_FIELD(type, member, JAXC_FIELD_ARGUMENT, 1, dtype, rank, NULL)
+#define JAXC_OPTIONAL_RESULT_AS(type, member, dtype, rank)                         \
+  JAXCI_FIELD(type, member, JAXC_FIELD_RESULT, 1, dtype, rank, NULL)
+
 /* All further ones, into a jaxc_rest member; last of its kind. */
 #define JAXC_REST_ARGUMENTS(type, member)                                          \
   JAXCI_FIELD(type, member, JAXC_FIELD_REST_ARGUMENTS, 1, JAXC_ANY, 0, NULL)
@@ -254,22 +262,31 @@ JAXCI_TRAIT(jaxci_attribute_dtype, const void *&, JAXC_POINTER)
 
 /* An enum member, which comes as an int64 from 0 to count - 1. A compile error here means
  * that the member has not the size of an int. */
-#define JAXC_ATTRIBUTE_ENUM(type, member, count)                                   \
-  JAXCI_FIELD(type, member, JAXC_FIELD_ATTRIBUTE, 0, JAXC_ENUM,                    \
+#define JAXCI_ENUM_FIELD(type, member, is_optional, count)                         \
+  JAXCI_FIELD(type, member, JAXC_FIELD_ATTRIBUTE, is_optional, JAXC_ENUM,          \
               (count) + 0 * (int)sizeof(char[sizeof(JAXCI_MEMBER(type, member)) == \
                                                      sizeof(int)                   \
                                                  ? 1                               \
                                                  : -1]),                           \
               NULL)
+#define JAXC_ATTRIBUTE_ENUM(type, member, count) JAXCI_ENUM_FIELD(type, member, 0, count)
+#define JAXC_OPTIONAL_ATTRIBUTE_ENUM(type, member, count)                          \
+  JAXCI_ENUM_FIELD(type, member, 1, count)
 
 /* A jaxc_array member: an array of `dtype`, or JAXC_ANY. */
 #define JAXC_ATTRIBUTE_ARRAY(type, member, dtype)                                  \
   JAXCI_FIELD(type, member, JAXC_FIELD_ARRAY, 0, dtype, 0, NULL)
+#define JAXC_OPTIONAL_ATTRIBUTE_ARRAY(type, member, dtype)                         \
+  JAXCI_FIELD(type, member, JAXC_FIELD_ARRAY, 1, dtype, 0, NULL)
 
 /* A struct member, filled from the dictionary of its name by a table of attributes. */
-#define JAXC_ATTRIBUTE_NESTED(type, member, field_list)                            \
-  JAXCI_FIELD(type, member, JAXC_FIELD_NESTED, 0, JAXC_DICTIONARY,                 \
+#define JAXCI_NESTED_FIELD(type, member, is_optional, field_list)                  \
+  JAXCI_FIELD(type, member, JAXC_FIELD_NESTED, is_optional, JAXC_DICTIONARY,       \
               (int32_t)(sizeof(field_list) / sizeof *(field_list)), field_list)
+#define JAXC_ATTRIBUTE_NESTED(type, member, field_list)                            \
+  JAXCI_NESTED_FIELD(type, member, 0, field_list)
+#define JAXC_OPTIONAL_ATTRIBUTE_NESTED(type, member, field_list)                   \
+  JAXCI_NESTED_FIELD(type, member, 1, field_list)
 
 /* All attributes, whatever their names, into a const jaxc_abi_attrs * member. */
 #define JAXC_ALL_ATTRIBUTES(type, member)                                          \

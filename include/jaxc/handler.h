@@ -112,6 +112,12 @@ JAXC_UNUSED JAXC_COLD static jaxc_abi_error *jaxci_handler_error(
     const jaxc_abi_call_frame *frame, const jaxc_handler *handler, jaxc_status status,
     const jaxc_message *message) {
   jaxc_message whole;
+  if (status < JAXC_OK || status > JAXC_UNAUTHENTICATED) {
+    (void)JAXC_FAIL(&whole, JAXC_UNKNOWN, "%s: returned %d, which is no status%s%s",
+                    handler->name, (int)status, message->text[0] != '\0' ? ": " : "",
+                    message->text);
+    return jaxc_error_create(frame->api, JAXC_UNKNOWN, whole.text);
+  }
   status = JAXC_FAIL(&whole, status, "%s: %s", handler->name,
                      message->text[0] != '\0' ? message->text : "failed without a text");
   return jaxc_error_create(frame->api, status, whole.text);
@@ -146,15 +152,14 @@ JAXC_UNUSED JAXC_NOINLINE static jaxc_abi_error *jaxci_handler_metadata(
 /* The error of a function that has begun a future belongs to the future. */
 JAXC_UNUSED JAXC_COLD static jaxc_abi_error *jaxci_handler_failed(
     jaxc_context *context, const jaxc_handler *handler, jaxc_status status) {
-  jaxc_message whole;
   jaxc_future future;
   if (!context->has_future) {
     return jaxci_handler_error(context->frame, handler, status, &context->message);
   }
   future.api = context->frame->api;
+  future.name = handler->name;
   future.future = context->frame->future;
-  status = JAXC_FAIL(&whole, status, "%s: %s", handler->name, context->message.text);
-  jaxc_future_finish(&future, status, whole.text);
+  jaxc_future_finish(&future, status, context->message.text);
   return NULL;
 }
 
@@ -235,7 +240,7 @@ JAXC_UNUSED static JAXC_INLINE jaxc_abi_error *jaxc_handler_run(
     jaxc_abi_metadata *const metadata = jaxc_call_metadata(frame);
     if (metadata != NULL) return jaxci_handler_metadata(frame, handler, metadata);
   }
-  jaxci_context_begin(&context, frame);
+  jaxci_context_begin(&context, frame, handler->name);
   status = jaxci_handler_call(&context, handler, call);
   if (context.block_count > 0) {
     /* A failure to free matters less than the failure that came before it, and nothing

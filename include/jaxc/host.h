@@ -57,7 +57,11 @@ typedef enum {
 /* In the place of a number of threads. */
 enum {
   JAXC_HOST_INLINE = -1, /* a pool of size 1 that runs each task where it is scheduled */
-  JAXC_HOST_NO_POOL = -2 /* scheduling is UNIMPLEMENTED, as where XLA has no pool */
+  JAXC_HOST_NO_POOL = -2, /* scheduling is UNIMPLEMENTED, as where XLA has no pool */
+  /* A pool of size 1 whose tasks run only when the handler has returned, in the thread
+   * that called it. A handler that waits for its tasks hangs, as it does in XLA where
+   * all threads of the pool are busy. */
+  JAXC_HOST_LATE = -3
 };
 
 /* What goes wrong on purpose. All zero: nothing. */
@@ -75,6 +79,11 @@ typedef struct {
   int32_t unknown_extensions;
   /* Bytes by which arguments in the host's own memory miss their alignment, to 63. */
   size_t misalignment;
+  /* The k-th request of handlers that takes memory of the runtime fails, and no other
+   * allocation: device memory, an error, a future, a task, a state, the registration of
+   * a type; in their answers to the metadata query too. The handler gets the error
+   * RESOURCE_EXHAUSTED. The handler's own malloc is not touched. */
+  int64_t fail_request;
 } jaxc_host_faults;
 
 /* Zero in every field but struct_size is right for most. */
@@ -83,7 +92,7 @@ typedef struct {
   int32_t minor;          /* of the API, 1 to 5; 0 is the newest known */
   int32_t profile;        /* jaxc_host_profile */
   int32_t thread_count;   /* of the pool; 0: tasks run where they are scheduled and the
-                             pool says 0; or JAXC_HOST_INLINE, JAXC_HOST_NO_POOL */
+                             pool says 0; or JAXC_HOST_INLINE, _NO_POOL, _LATE */
   int32_t device_ordinal;
   int64_t run_id;         /* of the first execution; each further one is one more */
   void *stream;           /* what a GPU's handler gets; NULL is a stream of the host's */
@@ -92,6 +101,12 @@ typedef struct {
   int32_t poison_byte;    /* fills results in the host's memory; 0 takes 0xCB */
   int32_t timeout_s;      /* for a future; 0 takes 60 */
   jaxc_host_faults faults;
+  /* 1: each operand in the host's own memory lies in an allocation that ends where it
+   * ends, without guards, so that valgrind and the address sanitizer see a read or a
+   * write of one byte beyond, which they do not see between guards. Aligned to 64 bytes,
+   * on Windows to 16; `misalignment` bytes before an argument are allocated with it.
+   * jaxc_host_call_check then finds no writes beyond operands. */
+  int32_t exact_memory;
 } jaxc_host_options;
 
 /* Makes a host; `options` may be NULL. INVALID_ARGUMENT for options that mean nothing,
@@ -109,8 +124,15 @@ const jaxc_abi_api *jaxc_host_api(const jaxc_host *host);
 /* Allocations so far, for stepping jaxc_host_faults.fail_allocation until none fails. */
 int64_t jaxc_host_allocation_count(const jaxc_host *host);
 
+/* Requests of handlers so far, as jaxc_host_faults.fail_request counts them, and errors
+ * that they made, as fail_error does. */
+int64_t jaxc_host_request_count(const jaxc_host *host);
+int64_t jaxc_host_error_count(const jaxc_host *host);
+
 /* JAXC_OK when handlers have given back what they took: device memory freed, errors
- * returned or destroyed, futures finished and handed over. DATA_LOSS else, naming it.
+ * returned or destroyed, futures finished once and handed over. DATA_LOSS else, naming it.
+ * A future that is finished again long after its call, when 64 more have ended, is not
+ * seen.
  * What a thread makes that a handler has started by itself is not counted: the ABI does
  * not say in which call it is. */
 JAXC_MUST_USE jaxc_status jaxc_host_leaks(const jaxc_host *host, jaxc_message *message);
@@ -178,7 +200,8 @@ void jaxc_host_call_destroy(jaxc_host_call *call);
 
 /* Adds an argument or a result: row-major, `rank` sizes in dims, which are copied. `data`
  * is borrowed until the call is destroyed; with NULL the host makes the memory, zeroed for
- * an argument and poisoned for a result, 64-byte aligned and with guards around it.
+ * an argument and poisoned for a result, 64-byte aligned and with guards around it, or
+ * without them by options.exact_memory.
  * INVALID_ARGUMENT for sizes that are impossible and for an unknown dtype. */
 JAXC_MUST_USE jaxc_status jaxc_host_call_argument(jaxc_host_call *call, int32_t dtype,
                                                   int32_t rank, const int64_t *dims,
@@ -242,9 +265,11 @@ JAXC_MUST_USE jaxc_status jaxc_host_call_run_on(jaxc_host_call *call,
                                                 void *const *results,
                                                 jaxc_message *message);
 
-/* Looks at the host's own memory: JAXC_OK when no guard was written, and no argument
- * but those with an alias. DATA_LOSS else, naming operand and place. What was put into an
- * argument before the last execution counts as right. */
+/* Looks at the host's own memory: JAXC_OK when no guard was written, no argument but
+ * those with an alias, and something into each result. DATA_LOSS else, naming operand and
+ * place. What was put into an argument before the last execution counts as right. A
+ * result of 8 bytes or more, without an alias, that is all poison after a
+ * jaxc_host_call_run that succeeded was not written. */
 JAXC_MUST_USE jaxc_status jaxc_host_call_check(const jaxc_host_call *call,
                                                jaxc_message *message);
 

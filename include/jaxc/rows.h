@@ -193,7 +193,7 @@ static jaxc_status jaxci_batch_own(jaxci_batch *batch, const jaxc_abi_call_frame
                                    char *local, void **allocated, jaxc_context *context,
                                    jaxc_message *message) {
   if (batch->context >= 0) {
-    jaxci_context_begin(context, frame);
+    jaxci_context_begin(context, frame, batch->function->name);
     context->has_future = 1; /* a row cannot put off its completion */
     batch->data[batch->context] = (char *)context;
   }

@@ -34,6 +34,9 @@ _NUMBERS = {dtype: number for number, dtype in DTYPES.items()} | {
     if hasattr(ml_dtypes, name)
 }
 
+#: Element types that are no attributes: float16, bfloat16 and 8-bit floats.
+_NO_ATTRIBUTES = frozenset({10, 16, 19, 20, 23, 24, 25, 28, 29, 33})
+
 #: What a number of Python is sent as; bool is an int too, so it goes first.
 _PYTHON_NUMBERS: tuple[tuple[type, Any], ...] = (
     (bool, np.bool_),
@@ -49,6 +52,9 @@ CODES = (
     "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
     "UNAUTHENTICATED",
 )  # fmt: skip
+
+#: Fills results: repeated, a number that no kernel computes.
+_POISON = 0x41
 
 #: Bytes before and after each array; a multiple of every alignment.
 GUARD = 256
@@ -90,9 +96,11 @@ class Runtime:
     fail_error: int = 0
     """The k-th error that the handler makes finds no memory; 0: none."""
 
-    def numbers(self) -> dict[str, int]:
+    def __post_init__(self) -> None:
         if self.platform not in ("cpu", "gpu"):
             raise ValueError(f"platform is 'cpu' or 'gpu', not {self.platform!r}")
+
+    def numbers(self) -> dict[str, int]:
         out = {
             f.name: int(getattr(self, f.name))
             for f in dataclasses.fields(self)
@@ -134,8 +142,10 @@ def call(
 
     Raises:
       HostError: with the text of an error that the handler returned; for writes outside of
-        the results; for device memory, errors and futures that it did not give back.
-      ValueError, TypeError: for operands that make no call.
+        the results and into arguments; for results that were not written; for device
+        memory, errors and futures that it did not give back.
+      ValueError, TypeError: for operands that make no call, and for a function that is no
+        handler, which is not called in this process.
     """
     runtime = runtime if runtime is not None else Runtime()
     if isinstance(handler, Function):
@@ -148,13 +158,19 @@ def call(
         names = [f"'{name}'" for name in written]
     else:
         found = registration.find(handler, symbol=symbol)
-        specs = results if isinstance(results, (list, tuple)) else [results]
+        registration.version_of(found)  # refuses what is no handler
+        if found.platform not in (None, "cpu") and runtime.platform == "cpu":
+            raise ValueError(
+                f"{found.origin} is written for {found.platform}: call it with "
+                "runtime=Runtime(platform='gpu')"
+            )
         guards = itertools.count(0x41)
         inputs = [_given(value, next(guards)) for value in arguments]
         outputs = [
-            None if s is None else _Guarded(s.shape, np.dtype(s.dtype), next(guards), 0x41)
-            for s in ([] if results is None else specs)
+            None if spec is None else _Guarded(*spec, next(guards), _POISON)
+            for spec in _specs(results)
         ]
+        before = [None if place is None else place.inside.copy() for place in inputs]
         _run(
             found.capsules(),
             [_record(place) for place in inputs],
@@ -163,6 +179,12 @@ def call(
             runtime,
             types or {},
         )
+        for i, (place, bytes_) in enumerate(zip(inputs, before, strict=True)):
+            if place is not None and (place.inside != bytes_).any():
+                raise HostError("DATA_LOSS", f"argument {i} was written")
+        for i, place in enumerate(outputs):
+            if place is not None and place.is_poison():
+                raise HostError("DATA_LOSS", f"result {i} was not written")
         names = [
             f"{kind} {i}"
             for kind, places in (("argument", inputs), ("result", outputs))
@@ -242,9 +264,31 @@ class _Guarded:
     def array(self) -> np.ndarray[Any, Any]:
         return self.inside.view(self.dtype).reshape(self.shape)
 
+    def is_poison(self) -> bool:
+        """Whether nothing was written, as far as 8 bytes or more can tell."""
+        return self.size >= 8 and bool((self.inside == _POISON).all())
+
     def is_intact(self) -> bool:
         outside = np.concatenate([self.memory[:GUARD], self.memory[GUARD + self.size :]])
         return bool((outside == self.guard).all())
+
+
+def _specs(results: Any) -> list[tuple[tuple[int, ...], np.dtype[Any]] | None]:
+    """Shapes and dtypes of results; None is a token."""
+    if results is None:
+        return []
+    out: list[tuple[tuple[int, ...], np.dtype[Any]] | None] = []
+    for i, spec in enumerate(results if isinstance(results, (list, tuple)) else [results]):
+        if spec is None:
+            out.append(None)
+        elif hasattr(spec, "shape") and hasattr(spec, "dtype"):
+            out.append((tuple(spec.shape), np.dtype(spec.dtype)))
+        else:
+            raise TypeError(
+                f"result {i} is {spec!r}, expected something with a shape and a dtype, as "
+                "jax.ShapeDtypeStruct((3,), np.float32)"
+            )
+    return out
 
 
 def _given(value: Any, guard: int) -> _Guarded | None:
@@ -291,6 +335,9 @@ def encode(values: Mapping[str, Any]) -> tuple[tuple[str, int, int, Any], ...]:
     Raises:
       TypeError: for a value that cannot be an attribute, naming it.
     """
+    for name in values:
+        if not isinstance(name, str):
+            raise TypeError(f"the attribute name {name!r} is no string")
     return tuple(_encoded(name, value) for name, value in values.items())
 
 
@@ -303,15 +350,22 @@ def _encoded(name: str, value: Any) -> tuple[str, int, int, Any]:
         # JAX sends Python's numbers as these, whatever jax_enable_x64 says.
         for python, kind in _PYTHON_NUMBERS:
             if isinstance(value, python):
-                value = kind(value)
+                try:
+                    value = kind(value)
+                except OverflowError:
+                    raise OverflowError(
+                        f"attribute '{name}' is {value}, which no int64 holds"
+                    ) from None
                 break
     if not isinstance(value, (np.ndarray, np.generic)):
         raise TypeError(
-            f"attribute '{name}' is a {type(value).__name__}, expected a number, a string, a "
-            "NumPy value or array, or a dictionary of these"
+            f"attribute '{name}' has type {type(value).__name__}, expected a number, a string, "
+            "a NumPy value or array, or a dictionary of these"
         )
     number = _NUMBERS.get(value.dtype)
     if number is None:
         raise TypeError(f"attribute '{name}' has dtype {value.dtype}, which XLA does not have")
+    if number in _NO_ATTRIBUTES:
+        raise TypeError(f"attribute '{name}' has dtype {value.dtype}, which JAX cannot send")
     kind_number = _ARRAY if isinstance(value, np.ndarray) else _SCALAR
     return name, kind_number, number, value.tobytes()

@@ -7,6 +7,8 @@ import ctypes
 import dataclasses
 import os
 import re
+import shutil
+import tempfile
 import threading
 from collections.abc import Mapping
 from functools import lru_cache
@@ -101,7 +103,11 @@ def register(
         if there == this:
             return
         if there is not None:
-            what = "another handler has this name" if there[0] != this[0] else "it is there"
+            what = (
+                "another handler, or this one before its file has changed, has this name"
+                if there[0] != this[0]
+                else "it is there"
+            )
             raise ValueError(
                 f"register {name!r}: {what} on {key}"
                 + (", with other types" if there[0] == this[0] else "")
@@ -161,10 +167,39 @@ def find(handler: Any, *, symbol: str | None = None, name: str | None = None) ->
     )
 
 
+#: Libraries by their place, with what the file was when it was loaded.
+_opened: dict[str, tuple[tuple[int, ...], ctypes.CDLL]] = {}
+
+
 def _open(path: Path) -> ctypes.CDLL:
-    # A name without a folder would be looked up in the system's folders alone.
+    """Loads a library; one whose file has changed since is loaded again, as it is now.
+
+    The loader would give the old one for the same name, as long as the process lives.
+    """
+    if not path.exists():  # a name for the system's folders, or an error with its words
+        return _load(str(path), path)
+    path = path.resolve()
+    status = path.stat()
+    state = (status.st_mtime_ns, status.st_size, status.st_ino)
+    with _lock:
+        before = _opened.get(str(path))
+        if before is not None and before[0] == state:
+            return before[1]
+        if before is None:
+            library = _load(str(path), path)
+        else:
+            folder = Path(tempfile.mkdtemp(prefix="jaxc-reloaded-"))
+            copy = shutil.copy2(path, folder / path.name)
+            library = _load(str(copy), path)
+            shutil.rmtree(folder)  # the loader has it in memory
+            library._name = str(path)
+        _opened[str(path)] = (state, library)
+        return library
+
+
+def _load(name: str, path: Path) -> ctypes.CDLL:
     try:
-        return ctypes.CDLL(str(path.resolve()) if path.exists() else str(path))
+        return ctypes.CDLL(name)
     except OSError as error:
         raise OSError(f"cannot load the handler's library {path}: {error}") from error
 
@@ -255,17 +290,31 @@ def _check_platform(name: str, found: Handler, platform: str) -> None:
         )
 
 
+@lru_cache(maxsize=1024)
+def _probe(address: int) -> tuple[int, int]:
+    major, minor, _traits = _jaxc.probe_handler(jax.ffi.pycapsule(address))
+    return int(major), int(minor)
+
+
+def version_of(found: Handler) -> tuple[int, int]:
+    """The XLA FFI API that a handler needs; asked in a child process where it is not known.
+
+    Raises:
+      ValueError: for a function that is no handler.
+    """
+    if found.minor is not None:
+        return 0, found.minor
+    try:
+        return _probe(found.stages["execute"])
+    except ValueError as error:
+        raise ValueError(f"{found.origin} is no XLA FFI handler: {error}") from error
+
+
 def _check_version(name: str, found: Handler, platform: str) -> None:
-    major, minor = 0, found.minor
-    if minor is None:
-        try:
-            major, minor, _traits = _jaxc.probe_handler(
-                jax.ffi.pycapsule(found.stages["execute"])
-            )
-        except ValueError as error:
-            raise ValueError(
-                f"register {name!r}: {found.origin} is no XLA FFI handler: {error}"
-            ) from error
+    try:
+        major, minor = version_of(found)
+    except ValueError as error:
+        raise ValueError(f"register {name!r}: {error}") from error
     runtime = api_version()
     if runtime is not None and (major, minor) > runtime:
         raise ValueError(

@@ -131,7 +131,7 @@ def test_a_state_is_destroyed_with_its_program(outcome: Outcome) -> None:
 
 
 def test_an_error_of_a_future_is_the_error_of_the_call(outcome: Outcome) -> None:
-    assert outcome["pooled"]["failed"] == "ABORTED: the work came to nothing"
+    assert outcome["pooled"]["failed"] == "ABORTED: Pooled: the work came to nothing"
 
 
 def test_all_that_is_wrong_with_a_call_is_told_in_the_same_words(outcome: Outcome) -> None:

@@ -109,15 +109,15 @@ TEST(surplus_arrays_and_attributes_are_refused) {
   frame_scalar(&f, "eps", JAXC_S32, &one);
   frame_scalar(&f, "x", JAXC_S32, &one); /* the name of an argument is none of these */
   CHECK_TEXT(frame_call(&f, Norm),
-             "Norm: called with 4 arguments, expected 3; called with 3 results, "
-             "expected 2; attribute 'eps' is not expected; "
+             "Norm: called with 4 arguments, expected 2 to 3; called with 3 results, "
+             "expected 1 to 2; attribute 'eps' is not expected; "
              "attribute 'x' is not expected");
   f.frame.results.size = 2;
   f.frame.attrs.size = 0;
-  CHECK_TEXT(frame_call(&f, Norm), "Norm: called with 4 arguments, expected 3");
+  CHECK_TEXT(frame_call(&f, Norm), "Norm: called with 4 arguments, expected 2 to 3");
   f.frame.args.size = 3;
   f.frame.results.size = 3;
-  CHECK_TEXT(frame_call(&f, Norm), "Norm: called with 3 results, expected 2");
+  CHECK_TEXT(frame_call(&f, Norm), "Norm: called with 3 results, expected 1 to 2");
   f.frame.results.size = 2;
   f.frame.attrs.size = 1;
   CHECK_TEXT(frame_call(&f, Norm), "Norm: attribute 'eps' is not expected");
@@ -223,13 +223,13 @@ TEST(the_rest_may_be_empty_and_ends) {
   frame_t f;
   frame_rest(&f);
   rest_index = 2;
-  CHECK_TEXT(frame_call(&f, Rest), "Rest: operand 2 of the 2 remaining");
+  CHECK_TEXT(frame_call(&f, Rest), "Rest: 'arguments' has 2 arguments, number 2 is asked for");
   CHECK_INT(frame_error.code, JAXC_OUT_OF_RANGE);
   rest_index = -1;
-  CHECK_TEXT(frame_call(&f, Rest), "Rest: operand -1 of the 2 remaining");
+  CHECK_TEXT(frame_call(&f, Rest), "Rest: 'arguments' has 2 arguments, number -1 is asked for");
   f.frame.args.size = 1;
   rest_index = 0;
-  CHECK_TEXT(frame_call(&f, Rest), "Rest: operand 0 of the 0 remaining");
+  CHECK_TEXT(frame_call(&f, Rest), "Rest: 'arguments' has 0 arguments, number 0 is asked for");
   f.frame.args.size = 0;
   CHECK_TEXT(frame_call(&f, Rest), "Rest: argument 0 ('x') is missing");
 }
@@ -240,15 +240,15 @@ TEST(the_rest_is_checked_as_it_is_viewed) {
   rest_index = 0;
   rest_dtype = JAXC_F32;
   CHECK_TEXT(frame_call(&f, Rest),
-             "Rest: operand 1 ('remaining') has dtype int32, expected float32");
+             "Rest: argument 1 ('arguments') has dtype int32, expected float32");
   rest_dtype = JAXC_S32;
   rest_rank = 1;
   CHECK_TEXT(frame_call(&f, Rest),
-             "Rest: operand 1 ('remaining') has 0 axes, expected 1");
+             "Rest: argument 1 ('arguments') has 0 axes, expected 1");
   rest_rank = 0;
   f.buffers[0][1].data = NULL;
   CHECK_TEXT(frame_call(&f, Rest),
-             "Rest: operand 1 ('remaining') has no data but 1 elements");
+             "Rest: argument 1 ('arguments') has no data but 1 elements");
 }
 
 TEST(the_rest_has_shapes_without_data_in_prepare) {
@@ -586,7 +586,7 @@ TEST(surplus_arrays_are_refused_before_execute_too) {
   frame_argument(&f, JAXC_PRED, mask, 1, 6);
   CHECK_TEXT(frame_call(&f, Stages), "");
   frame_argument(&f, JAXC_PRED, mask, 1, 6);
-  CHECK_TEXT(frame_call(&f, Stages), "Stages: called with 4 arguments, expected 3");
+  CHECK_TEXT(frame_call(&f, Stages), "Stages: called with 4 arguments, expected 2 to 3");
 }
 
 TEST_MAIN

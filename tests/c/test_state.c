@@ -528,7 +528,7 @@ TEST(the_error_of_a_future_is_the_calls) {
     site_t site = {.options = {.minor = minor, .thread_count = 2}};
     jobs[JAXC_STAGE_EXECUTE] = i == 0 ? finish_later : finish_at_once;
     site_open(&site);
-    CHECK_REFUSED(&site, JAXC_UNAVAILABLE, "the disk is full");
+    CHECK_REFUSED(&site, JAXC_UNAVAILABLE, "Keep: the disk is full");
     site_end(&site);
   }
 }

@@ -269,6 +269,15 @@ static jaxc_status beyond(jaxc_context *context, const void *data) {
 }
 JAXC_HANDLER(Beyond, scale_call, scale_fields, .execute = beyond);
 
+static jaxc_status scribbles(jaxc_context *context, const void *data) {
+  const copy_call *const call = (const copy_call *)data;
+  (void)context;
+  memset((void *)(uintptr_t)call->x.data, 0x11, 1);
+  memset(call->y.data, 0, (size_t)call->y.count * jaxc_dtype_size(call->y.dtype));
+  return JAXC_OK;
+}
+JAXC_HANDLER(Scribbles, copy_call, copy_fields, .execute = scribbles);
+
 /* A handler by hand that announces a version that no runtime has. */
 JAXC_EXPORT jaxc_abi_error *Newer(jaxc_abi_call_frame *frame);
 jaxc_abi_error *Newer(jaxc_abi_call_frame *frame) {
