@@ -131,16 +131,35 @@ JAXC_UNUSED static jaxc_status jaxc_call_check(const jaxc_abi_call_frame *frame,
   return JAXC_OK;
 }
 
-/* Views operand `index` of a list as jaxc_call_operand does, without asking for data:
- * before the execute stage there may be none. */
-JAXC_UNUSED static JAXC_INLINE jaxc_status jaxc_call_shape(const jaxc_abi_operands *list,
-                                                      int64_t index, const char *kind,
-                                                      const char *name, int32_t dtype,
-                                                      int32_t rank, jaxc_view *out,
-                                                      jaxc_message *message) {
+/* Whether the sizes of an empty array fit beside its size of 0, so that strides do. */
+JAXC_UNUSED JAXC_COLD static int jaxci_call_empty_fits(const int64_t *dims, int64_t rank) {
+  int64_t count = 1;
+  for (int64_t i = 0; i < rank; i++) {
+    if (!jaxc_multiply(count, dims[i] == 0 ? 1 : dims[i], &count)) return 0;
+  }
+  return count <= INT64_MAX / 16;
+}
+
+/* Elements of an array with these sizes; 0 is returned when a size is negative, or when
+ * their product is so large that bytes do not fit an int64. */
+static JAXC_INLINE int jaxci_call_count(const int64_t *dims, int64_t rank, int64_t *out) {
+  int64_t count = 1;
+  for (int64_t i = 0; i < rank; i++) {
+    if (!jaxc_multiply(count, dims[i], &count)) return 0;
+  }
+  *out = count;
+  if (count == 0) return jaxci_call_empty_fits(dims, rank);
+  return count <= INT64_MAX / 16;
+}
+
+/* Says why jaxc_call_shape refuses an operand. */
+JAXC_UNUSED JAXC_COLD static jaxc_status jaxci_call_refuse(const jaxc_abi_operands *list,
+                                                           int64_t index, const char *kind,
+                                                           const char *name, int32_t dtype,
+                                                           int32_t rank,
+                                                           jaxc_message *message) {
   const jaxc_abi_buffer *buffer = (const jaxc_abi_buffer *)list->data[index];
-  int64_t elements = 1; /* as if no axis had size 0, so that strides fit too */
-  int is_empty = 0;
+  int64_t count = 1;
   if (list->types[index] != JAXC_ABI_BUFFER || buffer == NULL ||
       !JAXC_ABI_HAS(buffer, jaxc_abi_buffer, dims)) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT, "%s %lld ('%s') is not a buffer",
@@ -164,23 +183,36 @@ JAXC_UNUSED static JAXC_INLINE jaxc_status jaxc_call_shape(const jaxc_abi_operan
   }
   for (int64_t i = 0; i < buffer->rank; i++) {
     const int64_t size = buffer->dims[i];
-    is_empty |= size == 0;
-    if (!jaxc_multiply(elements, size == 0 ? 1 : size, &elements)) {
+    if (!jaxc_multiply(count, size == 0 ? 1 : size, &count)) {
       return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                        "%s %lld ('%s') has an impossible size %lld on axis %lld", kind,
                        (long long)index, name, (long long)size, (long long)i);
     }
   }
-  if (elements > INT64_MAX / 16) {
-    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
-                     "%s %lld ('%s') has more bytes than an int64 counts", kind,
-                     (long long)index, name);
+  return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                   "%s %lld ('%s') has more bytes than an int64 counts", kind,
+                   (long long)index, name);
+}
+
+/* Views operand `index` of a list as jaxc_call_operand does, without asking for data:
+ * before the execute stage there may be none. */
+JAXC_UNUSED static JAXC_INLINE jaxc_status jaxc_call_shape(
+    const jaxc_abi_operands *list, int64_t index, const char *kind, const char *name,
+    int32_t dtype, int32_t rank, jaxc_view *out, jaxc_message *message) {
+  const jaxc_abi_buffer *buffer = (const jaxc_abi_buffer *)list->data[index];
+  int64_t count = 0;
+  if (list->types[index] != JAXC_ABI_BUFFER || buffer == NULL ||
+      !JAXC_ABI_HAS(buffer, jaxc_abi_buffer, dims) ||
+      (buffer->dtype != dtype && dtype != JAXC_ANY) ||
+      (rank >= 0 ? buffer->rank != rank : buffer->rank < JAXC_AT_LEAST(rank)) ||
+      (buffer->rank > 0 && buffer->dims == NULL) ||
+      !jaxci_call_count(buffer->dims, buffer->rank, &count)) {
+    return jaxci_call_refuse(list, index, kind, name, dtype, rank, message);
   }
   out->data = buffer->data;
   out->dims = buffer->dims;
   out->rank = buffer->rank;
-  /* A token has no data. */
-  out->count = is_empty || buffer->dtype == JAXC_TOKEN ? 0 : elements;
+  out->count = buffer->dtype == JAXC_TOKEN ? 0 : count; /* a token has no data */
   out->dtype = buffer->dtype;
   return JAXC_OK;
 }
