@@ -2,12 +2,23 @@
  *
  * Any shapes that broadcast, inouts with and without the operand's memory, scratch,
  * static values, strings, tokens, a kernel that stops. What must hold: each row sees what
- * index arithmetic says, in row-major order; every byte of every result is written once
- * and by its row, nothing else is; scratch is aligned and nobody else's.
+ * index arithmetic says, in row-major order where one thread works; every byte of every
+ * result is written once and by its row, nothing else is; scratch is aligned and nobody
+ * else's.
+ *
+ * The last byte of an input chooses the pool: none, tasks that run where they are
+ * scheduled, tasks that run when the handler has returned, or up to three threads. Rows
+ * then go to all of them, however few they are, and the first that stops is told.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+/* As soon as there is a pool, and in pieces as small as they get. */
+#define JAXCI_PARALLEL_BYTES ((int64_t)1)
+#define JAXCI_PIECE_BYTES ((int64_t)1)
 
 static int memory_fails;
 static void *maybe_malloc(size_t size) { return memory_fails ? NULL : malloc(size); }
@@ -47,9 +58,99 @@ static struct {
   unsigned char *kept[MAX_PARAMETERS];    /* operands as they were */
   unsigned char values_of[MAX_PARAMETERS][16];
   jaxc_abi_span strings[MAX_PARAMETERS];
-  int64_t next_row;
-  int64_t stop_row; /* -1: none */
+  _Atomic int64_t rows_called;
+  int64_t stop_row;  /* -1: none */
+  int64_t stop_step; /* further rows that stop; 0: none */
+  int32_t row_slot;  /* a result by whose place a row is known; -1: none has bytes */
 } c;
+
+/* ---- the pool ---- */
+
+enum { NO_POOL, INLINE_POOL, LATE_POOL, FIRST_THREADS };
+#define MAX_TASKS 16
+
+static struct {
+  int kind, thread_count, is_ending, queued, taken;
+  pthread_t threads[3];
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  jaxc_abi_task *tasks[MAX_TASKS];
+  void *data[MAX_TASKS];
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+/* Runs what is queued; waits for more until the pool ends. */
+static void *pool_work(void *unused) {
+  (void)unused;
+  pthread_mutex_lock(&pool.lock);
+  for (;;) {
+    if (pool.taken < pool.queued) {
+      const int task = pool.taken++;
+      pthread_mutex_unlock(&pool.lock);
+      pool.tasks[task](pool.data[task]);
+      pthread_mutex_lock(&pool.lock);
+    } else if (pool.is_ending) {
+      break;
+    } else {
+      pthread_cond_wait(&pool.changed, &pool.lock);
+    }
+  }
+  pthread_mutex_unlock(&pool.lock);
+  return NULL;
+}
+
+static jaxc_abi_error *pool_schedule(jaxc_abi_schedule_args *args) {
+  jaxc_abi_error *const error = fuzz_error_maybe("no pool");
+  FUZZ_CHECK(args->struct_size >= 40);
+  if (error != NULL) return error;
+  if (pool.kind == INLINE_POOL) {
+    args->task(args->data);
+    return NULL;
+  }
+  pthread_mutex_lock(&pool.lock);
+  FUZZ_CHECK(pool.queued < MAX_TASKS);
+  pool.tasks[pool.queued] = args->task;
+  pool.data[pool.queued++] = args->data;
+  pthread_cond_signal(&pool.changed);
+  pthread_mutex_unlock(&pool.lock);
+  return NULL;
+}
+
+static jaxc_abi_error *pool_threads(jaxc_abi_thread_count_args *args) {
+  FUZZ_CHECK(args->struct_size >= 32);
+  *args->thread_count = pool.kind >= FIRST_THREADS ? pool.thread_count + 1 : 4;
+  return fuzz_error_maybe("no pool");
+}
+
+/* Where rows are not known from each other, nobody could say which one stopped. */
+static void pool_begin(uint8_t choice) {
+  pool.kind = c.row_slot < 0 ? NO_POOL : choice % 6;
+  pool.thread_count = pool.is_ending = pool.queued = pool.taken = 0;
+  if (pool.kind == NO_POOL) return;
+  if (fuzz_runtime.api->struct_size >= 152) {
+    fuzz_runtime.api->schedule = pool_schedule;
+    fuzz_runtime.api->thread_count = pool_threads;
+  }
+  while (pool.kind >= FIRST_THREADS && pool.thread_count <= pool.kind - FIRST_THREADS) {
+    pthread_t *const thread = &pool.threads[pool.thread_count++];
+    if (pthread_create(thread, NULL, pool_work, NULL) != 0) exit(2);
+  }
+}
+
+/* After the handler has returned: what was not begun runs now. */
+static void pool_end(void) {
+  const int64_t before = c.rows_called;
+  pthread_mutex_lock(&pool.lock);
+  pool.is_ending = 1;
+  pthread_cond_broadcast(&pool.changed);
+  pthread_mutex_unlock(&pool.lock);
+  for (int i = 0; i < pool.thread_count; i++) pthread_join(pool.threads[i], NULL);
+  (void)pool_work(NULL);
+  FUZZ_CHECK(c.rows_called == before);
+}
+
+static int is_in_order(void) {
+  return pool.kind == NO_POOL || (c.function.flags & JAXC_FUNCTION_EFFECT) != 0;
+}
 
 static int has_operand(int32_t k) {
   return c.parameters[k].role == JAXC_ROLE_INPUT ||
@@ -154,7 +255,20 @@ static void check_static(int32_t k, const char *data) {
   }
 }
 
-static void call_row(char *const *data, const long long *strides, long long row) {
+/* Number of the row that the kernel is called for. */
+static int64_t find_row(char *const *data, const long long *strides, long long row) {
+  const array *const a = &c.results[c.row_slot < 0 ? 0 : c.row_slot];
+  int64_t offset;
+  if (c.row_slot < 0) return c.rows_called;
+  offset = data[c.row_slot] + row * strides[c.row_slot] - (char *)a->data;
+  FUZZ_CHECK(offset >= 0 && offset % (int64_t)a->row_bytes == 0);
+  offset /= (int64_t)a->row_bytes;
+  FUZZ_CHECK(offset < c.rows && (!is_in_order() || offset == c.rows_called));
+  return offset;
+}
+
+static void call_row(char *const *data, const long long *strides, long long row,
+                     int64_t number) {
   uint64_t hash = hash_begin();
   for (int32_t k = 0; k < c.function.parameter_count; k++) {
     const array *const a = has_result(k) ? &c.results[k] : &c.operands[k];
@@ -166,7 +280,7 @@ static void call_row(char *const *data, const long long *strides, long long row)
     const array *const a = &c.results[k];
     unsigned char *const out = (unsigned char *)data[k] + row * strides[k];
     if (!has_result(k) || a->row_bytes == 0) continue;
-    FUZZ_CHECK(out == a->data + row_offset(a, c.next_row)); /* in row-major order */
+    FUZZ_CHECK(out == a->data + row_offset(a, number));
     for (size_t i = 0; i < a->row_bytes; i++) {
       out[i] = result_byte(hash, k, i);
       c.written[k][out - a->data + (ptrdiff_t)i]++;
@@ -174,18 +288,24 @@ static void call_row(char *const *data, const long long *strides, long long row)
   }
 }
 
+static int stops(int64_t row) {
+  if (c.stop_row < 0 || row < c.stop_row) return 0;
+  return row == c.stop_row || (c.stop_step > 0 && (row - c.stop_row) % c.stop_step == 0);
+}
+
 static int rows(const long long *dims, char *const *data, const long long *strides,
                 long long count, jaxc_fault *fault) {
   FUZZ_CHECK(memcmp(dims, c.values, (size_t)c.function.dim_count * sizeof *dims) == 0);
-  FUZZ_CHECK(count > 0 && count <= c.rows - c.next_row);
+  FUZZ_CHECK(count > 0 && count <= c.rows);
   for (long long row = 0; row < count; row++) {
-    if (c.next_row == c.stop_row) {
+    const int64_t number = find_row(data, strides, row);
+    if (stops(number)) {
       fault->row = row;
-      fault->status = 42;
+      fault->status = 42 + number - c.stop_row;
       return 1;
     }
-    call_row(data, strides, row);
-    c.next_row++;
+    call_row(data, strides, row, number);
+    c.rows_called++;
   }
   return 0;
 }
@@ -371,12 +491,16 @@ static void add_statics(fuzz_input *in, jaxc_abi_attrs *attrs) {
 
 /* ---- after the call ---- */
 
+/* Rows behind one that stopped may have been called, where several threads work. */
 static void check_result(int32_t k, int64_t rows_done) {
   const array *const a = &c.results[k];
   for (int64_t row = 0; row < c.rows; row++) {
     const size_t at = row_offset(a, row);
-    FUZZ_CHECK(fuzz_is_filled(c.written[k] + at, row < rows_done, a->row_bytes));
-    if (row >= rows_done) continue;
+    int is_done = row < rows_done;
+    if (row > rows_done && !is_in_order() && !stops(row))
+      is_done = a->row_bytes > 0 && c.written[k][at] == 1;
+    FUZZ_CHECK(fuzz_is_filled(c.written[k] + at, is_done, a->row_bytes));
+    if (!is_done) continue;
     FUZZ_CHECK(memcmp(a->data + at, c.expected[k] + at, a->row_bytes) == 0);
   }
 }
@@ -411,7 +535,7 @@ static void check_fault(const char *text) {
   FUZZ_CHECK(strcmp(text, expected) == 0);
 }
 
-static void call_function(fuzz_input *in) {
+static void call_function(fuzz_input *in, uint8_t pool_choice) {
   jaxc_abi_call_frame *const frame = fuzz_new(in, sizeof *frame);
   jaxc_abi_error *error;
   int64_t rows_done = c.rows;
@@ -426,9 +550,12 @@ static void call_function(fuzz_input *in) {
   }
   add_statics(in, &frame->attrs);
   compute_expected();
+  pool_begin(pool_choice);
   error = jaxc_batch_handle(frame, &c.function);
+  memset(frame, 0xDB, sizeof *frame);
+  pool_end();
   if (error != NULL && error->code == JAXC_RESOURCE_EXHAUSTED) {
-    FUZZ_CHECK(memory_fails && c.next_row == 0);
+    FUZZ_CHECK(memory_fails && c.rows_called == 0);
     rows_done = 0;
   } else if (c.stop_row >= 0 && c.stop_row < c.rows) {
     FUZZ_CHECK(error != NULL && error->code == JAXC_UNKNOWN);
@@ -437,13 +564,14 @@ static void call_function(fuzz_input *in) {
   } else if (error != NULL) {
     fuzz_fail(__FILE__, __LINE__, error->text); /* a call that is right is refused */
   }
-  FUZZ_CHECK(c.next_row == rows_done);
+  FUZZ_CHECK(is_in_order() ? c.rows_called == rows_done : c.rows_called >= rows_done);
   check_arrays(rows_done);
   fuzz_runtime_end(error, c.function.name, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  fuzz_input in = {data, size, 0, NULL};
+  const uint8_t last = size > 0 ? data[size - 1] : 0;
+  fuzz_input in = {data, size > 0 ? size - 1 : 0, 0, NULL};
   memset(&c, 0, sizeof c);
   fuzz_runtime_begin(&in);
   c.function.struct_size = sizeof c.function;
@@ -463,7 +591,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (int32_t k = 0; k < c.function.parameter_count; k++) make_parameter(&in, k);
   make_dims(&in);
   make_arrays(&in);
-  call_function(&in);
+  c.row_slot = -1;
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    if (has_result(k) && c.results[k].row_bytes > 0) c.row_slot = k;
+  }
+  c.stop_step = last / 6 % 8;
+  call_function(&in, last);
   fuzz_end(&in);
   return 0;
 }

@@ -259,7 +259,7 @@ static jaxc_status ask(jaxc_context *context, int what, jaxc_future *future) {
 }
 
 static jaxc_status ask_all(jaxc_context *context, const void *data) {
-  jaxc_future future = {NULL, NULL};
+  jaxc_future future = JAXC_ZERO;
   (void)data;
   for (int i = 0; i < 24; i++) {
     const uint8_t byte = fuzz_byte(fuzz_runtime.in);

@@ -207,7 +207,7 @@ JAXC_UNUSED static JAXC_INLINE jaxc_status jaxc_call_shape(
       (rank >= 0 ? buffer->rank != rank : buffer->rank < JAXC_AT_LEAST(rank)) ||
       (buffer->rank > 0 && buffer->dims == NULL) ||
       !jaxci_call_count(buffer->dims, buffer->rank, &count)) {
-    return jaxci_call_refuse(list, index, kind, name, dtype, rank, message);
+    return jaxci_not_ok(jaxci_call_refuse(list, index, kind, name, dtype, rank, message));
   }
   out->data = buffer->data;
   out->dims = buffer->dims;

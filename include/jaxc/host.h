@@ -130,9 +130,8 @@ int64_t jaxc_host_request_count(const jaxc_host *host);
 int64_t jaxc_host_error_count(const jaxc_host *host);
 
 /* JAXC_OK when handlers have given back what they took: device memory freed, errors
- * returned or destroyed, futures finished once and handed over. DATA_LOSS else, naming it.
- * A future that is finished again long after its call, when 64 more have ended, is not
- * seen.
+ * returned or destroyed, futures finished once and handed over. DATA_LOSS else, naming
+ * it. A future that is finished again when 64 more have ended is not seen.
  * What a thread makes that a handler has started by itself is not counted: the ABI does
  * not say in which call it is. */
 JAXC_MUST_USE jaxc_status jaxc_host_leaks(const jaxc_host *host, jaxc_message *message);

@@ -28,12 +28,20 @@ extern "C" {
 
 #if defined(__GNUC__) || defined(__clang__)
 #define JAXCI_HAS_ATOMICS 1
-#define JAXCI_LOAD(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
+/* One order for all: a task raises `running` and then looks at `next`, the calling thread
+ * ends `next` and then looks at `running`. */
+#define JAXCI_LOAD(place) __atomic_load_n(place, __ATOMIC_SEQ_CST)
+#define JAXCI_STORE(place, value) __atomic_store_n(place, value, __ATOMIC_SEQ_CST)
 #define JAXCI_ADD(place, value) __atomic_fetch_add(place, value, __ATOMIC_SEQ_CST)
+/* Sets *place to `to` where it is *from; else *from is what it is. */
+#define JAXCI_SWAP(place, from, to)                                              \
+  __atomic_compare_exchange_n(place, from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 #else
 #define JAXCI_HAS_ATOMICS 0 /* loops then run in the calling thread */
 #define JAXCI_LOAD(place) (*(place))
+#define JAXCI_STORE(place, value) (*(place) = (value))
 #define JAXCI_ADD(place, value) ((*(place) += (value)) - (value))
+#define JAXCI_SWAP(place, from, to) (*(place) = (to), (void)(from), 1)
 #endif
 
 /* What the threads of one loop share. Freed by whom uses it last. */
@@ -50,27 +58,20 @@ typedef struct jaxci_loop {
 
 /* Takes the next piece; 0 when there is none. */
 static inline int jaxci_loop_next(jaxci_loop *loop, int64_t *begin, int64_t *end) {
-  int64_t last;
-  if (JAXCI_LOAD(&loop->next) >= loop->count) return 0; /* so that it cannot overflow */
-  *begin = JAXCI_ADD(&loop->next, loop->piece);
-  if (*begin >= loop->count || *begin >= JAXCI_LOAD(&loop->limit)) return 0;
-  last = loop->count - *begin < loop->piece ? loop->count : *begin + loop->piece;
-  *end = last;
+  *begin = JAXCI_LOAD(&loop->next);
+  do {
+    if (*begin >= loop->count || *begin >= JAXCI_LOAD(&loop->limit)) return 0;
+    *end = loop->count - *begin < loop->piece ? loop->count : *begin + loop->piece;
+  } while (!JAXCI_SWAP(&loop->next, begin, *end));
   return 1;
 }
 
 /* Nothing from `index` on need be begun. Pieces are taken in order, so all before it have
  * been taken, and the least of all indices that are told here is the same in every run. */
 JAXC_UNUSED static inline void jaxci_loop_stop(jaxci_loop *loop, int64_t index) {
-#if JAXCI_HAS_ATOMICS
   int64_t limit = JAXCI_LOAD(&loop->limit);
-  while (index < limit &&
-         !__atomic_compare_exchange_n(&loop->limit, &limit, index, 0, __ATOMIC_SEQ_CST,
-                                      __ATOMIC_SEQ_CST)) {
+  while (index < limit && !JAXCI_SWAP(&loop->limit, &limit, index)) {
   }
-#else
-  if (index < loop->limit) loop->limit = index;
-#endif
 }
 
 static inline void jaxci_loop_release(jaxci_loop *loop) {
@@ -106,6 +107,12 @@ JAXC_UNUSED static void jaxci_loop_wait(const jaxci_loop *loop) {
   }
 }
 
+/* Whether the runtime knows of a pool at all. */
+static inline int jaxci_loop_has_pool(const jaxc_abi_call_frame *frame) {
+  return JAXCI_HAS_ATOMICS && JAXC_ABI_HAS(frame->api, jaxc_abi_api, thread_count) &&
+         frame->api->thread_count != NULL && frame->api->schedule != NULL;
+}
+
 /* Threads that a loop may use, the calling one included; 1 where the runtime has no pool
  * to share. */
 JAXC_UNUSED static int64_t jaxci_loop_threads(const jaxc_abi_call_frame *frame) {
@@ -113,10 +120,7 @@ JAXC_UNUSED static int64_t jaxci_loop_threads(const jaxc_abi_call_frame *frame) 
   jaxc_abi_thread_count_args args = JAXC_ZERO;
   jaxc_abi_error *error;
   int64_t count = 1;
-  if (!JAXCI_HAS_ATOMICS || !JAXC_ABI_HAS(api, jaxc_abi_api, thread_count) ||
-      api->thread_count == NULL || api->schedule == NULL) {
-    return 1;
-  }
+  if (!jaxci_loop_has_pool(frame)) return 1;
   args.struct_size = JAXC_ABI_SIZE(jaxc_abi_thread_count_args, thread_count);
   args.context = frame->context;
   args.thread_count = &count;
@@ -171,6 +175,7 @@ JAXC_UNUSED static int64_t jaxci_loop_run(
   loop->data = data;
   if (loop != &alone) jaxci_loop_schedule(frame, loop, tasks);
   work(loop, data, own);
+  JAXCI_STORE(&loop->next, count); /* where something has failed, some were left */
   jaxci_loop_wait(loop);
   limit = JAXCI_LOAD(&loop->limit);
   if (loop != &alone) jaxci_loop_release(loop);

@@ -151,7 +151,8 @@ static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
         batch->needs_block = 1;
         batch->context = k;
         break;
-      default:
+      default: /* a dimension: not asked for, and not uninitialised either */
+        batch->data[k] = (char *)batch->statics;
         break;
     }
     batch->views[k].rank = batch->core_rank[k] = 0; /* no array: shared by all rows */

@@ -41,6 +41,11 @@ static jaxci_execution *begin(jaxc_host_call *call, void *const *arguments,
 }
 
 void jaxci_execution_end(jaxci_execution *execution) {
+  while (execution->first_late != NULL) { /* scheduled at the moment of the return */
+    jaxci_task *const next = execution->first_late->next;
+    free(execution->first_late);
+    execution->first_late = next;
+  }
   end_state(&execution->states[1]);
   end_state(&execution->states[0]);
   free(execution->block);
@@ -134,6 +139,7 @@ static jaxc_status run_stage(jaxci_execution *execution, int32_t stage,
   future = frame->future;
   memset(execution->block, STALE, execution->block_bytes);
   jaxci_context_return(context);
+  jaxci_pool_run_late(execution);
   status = outcome(execution, error, future, pending, message);
   if (*pending) return status;
   free(execution->block);
@@ -221,6 +227,8 @@ static jaxc_status execute(jaxc_host_call *call, void *const *arguments,
 }
 
 jaxc_status jaxc_host_call_run(jaxc_host_call *call, jaxc_message *message) {
+  jaxc_status status;
+  call->has_results = 0;
   if (!call->is_instantiated) JAXC_TRY(jaxc_host_call_instantiate(call, message));
   for (size_t i = 0; i < call->arguments.count; i++) {
     const jaxci_operand *const argument = &call->arguments.list[i];
@@ -228,7 +236,9 @@ jaxc_status jaxc_host_call_run(jaxc_host_call *call, jaxc_message *message) {
     memcpy(argument->snapshot, argument->own.data, argument->bytes);
   }
   call->has_run = 1;
-  return execute(call, NULL, NULL, message);
+  status = execute(call, NULL, NULL, message);
+  call->has_results = status == JAXC_OK;
+  return status;
 }
 
 static jaxc_status check_data(const jaxci_operand_list *operands, const char *kind,

@@ -13,7 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-jaxci_registry jaxci_objects = {JAXCI_MUTEX_INIT, JAXCI_CONDITION_INIT, NULL, NULL};
+jaxci_registry jaxci_objects = {JAXCI_MUTEX_INIT, JAXCI_CONDITION_INIT, NULL, NULL, NULL};
 
 /* error_create, type_register and future_create carry no context, so that only the
  * thread can say to which host they belong. */

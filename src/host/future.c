@@ -11,10 +11,16 @@
  */
 #include "parts.h"
 
+/* So many that have ended are kept, so that one that is finished again is known as such,
+ * and is not another one at the same address. */
+#define MAX_ENDED 64
+
 jaxc_abi_error *jaxci_future_create(jaxc_abi_future **out) {
   jaxc_host *const host = jaxci_current();
-  jaxc_abi_future *const future =
-      (jaxc_abi_future *)jaxci_allocate(host, sizeof(jaxc_abi_future));
+  jaxc_abi_future *future = NULL;
+  if (!jaxci_request_fails(host)) {
+    future = (jaxc_abi_future *)jaxci_allocate(host, sizeof *future);
+  }
   if (future == NULL) {
     return jaxci_error_make(JAXC_RESOURCE_EXHAUSTED, "no memory for a future");
   }
@@ -39,42 +45,85 @@ static void unlink_future(jaxc_abi_future *future) {
 }
 
 /* With the lock. */
-static int is_known(const jaxc_abi_future *future) {
-  const jaxc_abi_future *one = jaxci_objects.futures;
-  while (one != NULL && one != future) one = one->next;
-  return one != NULL;
+static int is_in(const jaxc_abi_future *list, const jaxc_abi_future *future) {
+  while (list != NULL && list != future) list = list->next;
+  return list != NULL;
 }
 
-static void end(jaxc_abi_future *future) {
-  jaxci_error_end(future->error);
-  if (future->abandoned != NULL) jaxci_execution_end(future->abandoned);
-  free(future);
+static int is_known(const jaxc_abi_future *future) {
+  return is_in(jaxci_objects.futures, future);
+}
+
+/* What a future leaves to whom ends it. */
+typedef struct {
+  jaxc_abi_error *error;
+  jaxci_execution *abandoned;
+} remains;
+
+/* With the lock: nothing but whether it is finished again matters from here on. */
+static void retire(jaxc_abi_future *future, remains *out) {
+  jaxc_abi_future **place = &jaxci_objects.ended;
+  out->error = future->error;
+  out->abandoned = future->abandoned;
+  unlink_future(future);
+  if (future->host == NULL) { /* nobody will ask */
+    free(future);
+    return;
+  }
+  future->error = NULL;
+  future->abandoned = NULL;
+  future->next = jaxci_objects.ended;
+  jaxci_objects.ended = future;
+  for (int i = 0; i < MAX_ENDED && *place != NULL; i++) place = &(*place)->next;
+  free(*place); /* one is added at a time, so it is the last */
+  *place = NULL;
+}
+
+static void clear(const remains *left) {
+  jaxci_error_end(left->error);
+  if (left->abandoned != NULL) jaxci_execution_end(left->abandoned);
+}
+
+/* With the lock. */
+static void count_again(jaxc_abi_future *future) {
+  if (future->is_done_again || future->host == NULL) return;
+  future->is_done_again = 1;
+  future->host->twice_count++;
+}
+
+/* With the lock; NULL when the future is finished by this. */
+static const char *finish(jaxc_abi_future *future, jaxc_abi_error *error, remains *left) {
+  if (is_in(jaxci_objects.ended, future)) {
+    count_again(future);
+    return "the future is none, or its call has ended";
+  }
+  if (!is_known(future)) return "the future is none, or its call has ended";
+  if (future->is_done) {
+    count_again(future);
+    return "the future is already finished";
+  }
+  if (error != NULL && !jaxci_error_claim_locked(error)) return "the error is none";
+  future->is_done = 1;
+  future->error = error;
+  /* Nobody waits any more for one that was given up. */
+  if (future->abandoned != NULL || (future->is_handed && future->host == NULL)) {
+    retire(future, left);
+  }
+  jaxci_signal(&jaxci_objects.changed);
+  return NULL;
 }
 
 /* `error` belongs to the future when NULL comes back. */
 jaxc_abi_error *jaxci_future_finish(jaxc_abi_future *future, jaxc_abi_error *error) {
-  const char *refusal = NULL;
-  int ends_here = 0;
+  remains left = {NULL, NULL};
+  const char *refusal;
   jaxci_lock(&jaxci_objects.lock);
-  if (!is_known(future)) {
-    refusal = "the future is none, or its call has ended";
-  } else if (future->is_done) {
-    refusal = "the future is already finished";
-  } else if (error != NULL && !jaxci_error_claim_locked(error)) {
-    refusal = "the error is none";
-  } else {
-    future->is_done = 1;
-    future->error = error;
-    /* Nobody waits any more for one that was given up. */
-    ends_here = future->abandoned != NULL || (future->is_handed && future->host == NULL);
-    if (ends_here) unlink_future(future);
-    jaxci_signal(&jaxci_objects.changed);
-  }
+  refusal = finish(future, error, &left);
   jaxci_unlock(&jaxci_objects.lock);
   if (refusal != NULL) {
     return jaxci_error_make(JAXC_FAILED_PRECONDITION, "%s; XLA crashes here", refusal);
   }
-  if (ends_here) end(future);
+  clear(&left);
   return NULL;
 }
 
@@ -95,6 +144,7 @@ static int hand_over(jaxc_abi_future *future, jaxc_host *host) {
 jaxc_status jaxci_future_await(jaxc_abi_future *future, jaxci_execution *execution,
                                int32_t timeout_s, int *pending, jaxc_message *message) {
   const int64_t deadline = jaxci_now_ms() + (int64_t)timeout_s * 1000;
+  remains left_behind = {NULL, NULL};
   jaxc_status status = JAXC_OK;
   *pending = 0;
   if (!hand_over(future, execution->call->host)) {
@@ -110,7 +160,7 @@ jaxc_status jaxci_future_await(jaxc_abi_future *future, jaxci_execution *executi
                   left < 500 ? (int)left : 500);
   }
   if (future->is_done) {
-    unlink_future(future);
+    retire(future, &left_behind);
   } else {
     future->abandoned = execution;
     *pending = 1;
@@ -118,20 +168,22 @@ jaxc_status jaxci_future_await(jaxc_abi_future *future, jaxci_execution *executi
   jaxci_unlock(&jaxci_objects.lock);
   if (*pending) {
     return JAXC_FAIL(message, JAXC_DEADLINE_EXCEEDED,
-                     "the handler's future was not finished within %d seconds",
-                     (int)timeout_s);
+                     "the handler's future was not finished within %d second%s",
+                     (int)timeout_s, timeout_s == 1 ? "" : "s");
   }
-  if (future->error != NULL) {
-    status = JAXC_FAIL(message, (jaxc_status)future->error->code, "%s",
-                       future->error->text);
+  if (left_behind.error != NULL) {
+    status = JAXC_FAIL(message, (jaxc_status)left_behind.error->code, "%s",
+                       left_behind.error->text);
   }
-  end(future);
+  clear(&left_behind);
   return status;
 }
 
-void jaxci_future_count(const jaxc_host *host, int64_t *unfinished, int64_t *unhanded) {
+void jaxci_future_count(const jaxc_host *host, int64_t *unfinished, int64_t *unhanded,
+                        int64_t *twice) {
   *unfinished = *unhanded = 0;
   jaxci_lock(&jaxci_objects.lock);
+  *twice = host->twice_count;
   for (const jaxc_abi_future *f = jaxci_objects.futures; f != NULL; f = f->next) {
     if (f->host != host) continue;
     *unfinished += !f->is_done;
@@ -142,8 +194,18 @@ void jaxci_future_count(const jaxc_host *host, int64_t *unfinished, int64_t *unh
 
 /* Those that are not finished stay: someone may still finish them. */
 void jaxci_futures_clear(jaxc_host *host) {
+  jaxc_abi_future **place = &jaxci_objects.ended;
   jaxc_abi_future *future;
   jaxci_lock(&jaxci_objects.lock);
+  while (*place != NULL) {
+    future = *place;
+    if (future->host == host) {
+      *place = future->next;
+      free(future);
+    } else {
+      place = &future->next;
+    }
+  }
   future = jaxci_objects.futures;
   while (future != NULL) {
     jaxc_abi_future *const next = future->next;

@@ -8,6 +8,9 @@
  */
 #include "parts.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #define MAX_THREADS 4096
 #define MAX_UNKNOWN 4096
 
@@ -50,7 +53,7 @@ static jaxc_status check_options(const jaxc_host_options *options,
   JAXC_TRY(check_range("minor", options->minor, 1, JAXC_ABI_MINOR_KNOWN, message));
   JAXC_TRY(check_range("profile", options->profile, JAXC_HOST_CPU, JAXC_HOST_GPU,
                        message));
-  JAXC_TRY(check_range("thread_count", options->thread_count, JAXC_HOST_NO_POOL,
+  JAXC_TRY(check_range("thread_count", options->thread_count, JAXC_HOST_LATE,
                        MAX_THREADS, message));
   JAXC_TRY(check_range("flush_denormals", options->flush_denormals, 0, 1, message));
   JAXC_TRY(check_range("guard_byte", options->guard_byte, 1, 255, message));
@@ -67,6 +70,9 @@ static jaxc_status check_options(const jaxc_host_options *options,
                        MAX_UNKNOWN, message));
   JAXC_TRY(check_range("faults.misalignment", as_int64(faults->misalignment), 0, 63,
                        message));
+  JAXC_TRY(check_range("faults.fail_request", faults->fail_request, 0, INT64_MAX,
+                       message));
+  JAXC_TRY(check_range("exact_memory", options->exact_memory, 0, 1, message));
   if (options->flush_denormals && !jaxci_flush_is_known()) {
     return JAXC_FAIL(message, JAXC_UNIMPLEMENTED,
                      "options.flush_denormals: the host does not know how on this "
@@ -118,6 +124,7 @@ jaxc_status jaxc_host_create(const jaxc_host_options *options, jaxc_host **out,
   host->options = read;
   atomic_init(&host->allocation_count, 1);
   atomic_init(&host->error_count, 0);
+  atomic_init(&host->request_count, 0);
   atomic_init(&host->run_count, 0);
   jaxci_mutex_init(&host->lock);
   jaxci_pool_init(host);
@@ -161,15 +168,46 @@ int64_t jaxc_host_allocation_count(const jaxc_host *host) {
   return atomic_load(&host->allocation_count);
 }
 
+int64_t jaxc_host_request_count(const jaxc_host *host) {
+  return atomic_load(&host->request_count);
+}
+
+int64_t jaxc_host_error_count(const jaxc_host *host) {
+  return atomic_load(&host->error_count);
+}
+
 jaxc_host_attrs *jaxc_host_custom_options(jaxc_host *host) {
   return host->custom_options;
 }
 
 /* ---- leaks ---- */
 
-jaxc_status jaxc_host_leaks(const jaxc_host *host, jaxc_message *message) {
-  const int64_t errors = jaxci_error_count(host);
-  int64_t unfinished, unhanded;
+/* The parts of a message, with "; " between them. */
+typedef struct {
+  char text[512];
+  size_t length;
+} report;
+
+JAXC_PRINTF(2, 3)
+static void report_add(report *out, const char *format, ...) {
+  const size_t room = sizeof out->text - out->length;
+  va_list list;
+  int added;
+  va_start(list, format);
+  added = vsnprintf(out->text + out->length, room, format, list);
+  va_end(list);
+  if (added > 0) out->length += (size_t)added < room ? (size_t)added : room - 1;
+}
+
+/* "2 errors" and what they are; nothing for none. */
+static void report_count(report *out, int64_t count, const char *thing,
+                         const char *what) {
+  if (count == 0) return;
+  report_add(out, "%s%lld %s%s %s", out->length == 0 ? "" : "; ", (long long)count, thing,
+             count == 1 ? "" : "s", what);
+}
+
+static void report_blocks(report *out, const jaxc_host *host) {
   size_t blocks = 0;
   size_t bytes = 0;
   jaxci_lock((jaxci_mutex *)&host->lock);
@@ -178,14 +216,26 @@ jaxc_status jaxc_host_leaks(const jaxc_host *host, jaxc_message *message) {
     bytes += block->size;
   }
   jaxci_unlock((jaxci_mutex *)&host->lock);
-  jaxci_future_count(host, &unfinished, &unhanded);
-  if (blocks == 0 && errors == 0 && unfinished == 0 && unhanded == 0) return JAXC_OK;
-  return JAXC_FAIL(message, JAXC_DATA_LOSS,
-                   "left behind: %zu blocks of device memory (%zu bytes), %lld errors "
-                   "neither returned nor destroyed, %lld futures not finished, %lld "
-                   "finished but not handed over",
-                   blocks, bytes, (long long)errors, (long long)unfinished,
-                   (long long)unhanded);
+  if (blocks == 0) return;
+  report_add(out, "%s%zu byte%s of device memory in %zu block%s",
+             out->length == 0 ? "" : "; ", bytes, bytes == 1 ? "" : "s", blocks,
+             blocks == 1 ? "" : "s");
+}
+
+jaxc_status jaxc_host_leaks(const jaxc_host *host, jaxc_message *message) {
+  report left = {"", 0};
+  report wrong = {"", 0};
+  int64_t unfinished, unhanded, twice;
+  jaxci_future_count(host, &unfinished, &unhanded, &twice);
+  report_count(&left, jaxci_error_count(host), "error", "neither returned nor destroyed");
+  report_blocks(&left, host);
+  report_count(&left, unfinished, "future", "not finished");
+  report_count(&left, unhanded, "future", "finished but not handed over");
+  report_count(&wrong, twice, "future", "finished twice");
+  if (left.length == 0 && wrong.length == 0) return JAXC_OK;
+  return JAXC_FAIL(message, JAXC_DATA_LOSS, "%s%s%s%s",
+                   left.length > 0 ? "left behind: " : "", left.text,
+                   left.length > 0 && wrong.length > 0 ? "; " : "", wrong.text);
 }
 
 /* ---- what the caller of a program passes ---- */

@@ -21,6 +21,12 @@ void *jaxci_allocate(jaxc_host *host, size_t size) {
                            size);
 }
 
+int jaxci_request_fails(jaxc_host *host) {
+  if (host == NULL) return 0;
+  return atomic_fetch_add(&host->request_count, 1) + 1 ==
+         host->options.faults.fail_request;
+}
+
 jaxc_status jaxci_no_memory(jaxc_message *message, size_t size) {
   return JAXC_FAIL(message, JAXC_RESOURCE_EXHAUSTED, "no memory for %zu bytes", size);
 }
@@ -59,6 +65,37 @@ int jaxci_guarded_make(jaxc_host *host, size_t bytes, size_t misalignment,
   memset(out->block, host->options.guard_byte, (size_t)(out->data - out->block));
   memset(out->data + bytes, host->options.guard_byte,
          total - (size_t)(out->data - out->block) - bytes);
+  return 1;
+}
+
+/* Zeroed memory of exactly that size, which is above 0. calloc aligns to 16 bytes, which
+ * may hide that a handler relies on the 64 that results have in XLA; aligned_alloc would
+ * round the size up. */
+static void *allocate_exactly(jaxc_host *host, size_t bytes) {
+#ifdef _WIN32
+  return jaxci_allocate(host, bytes);
+#else
+  const int64_t number = atomic_fetch_add(&host->allocation_count, 1) + 1;
+  void *out;
+  if (number == host->options.faults.fail_allocation) return NULL;
+  if (posix_memalign(&out, 64, bytes) != 0) return NULL;
+  return memset(out, 0, bytes);
+#endif
+}
+
+int jaxci_exact_make(jaxc_host *host, size_t bytes, size_t misalignment,
+                     jaxci_guarded *out) {
+  /* An empty operand lies at the end of something, so that any read of it is seen. */
+  const size_t before = misalignment + (bytes == 0 ? 64 : 0);
+  size_t total;
+  memset(out, 0, sizeof *out);
+  if (!jaxci_add(bytes, before, &total)) return 0;
+  out->block = (unsigned char *)allocate_exactly(host, total);
+  if (out->block == NULL) return 0;
+  out->block_bytes = total;
+  out->data = out->block + before;
+  out->bytes = bytes;
+  memset(out->block, host->options.guard_byte, before);
   return 1;
 }
 

@@ -51,6 +51,7 @@ static jaxc_status fill(jaxc_host_call *call, jaxci_operand *operand, int is_res
                         const int64_t *dims, void *data, jaxc_message *message) {
   jaxc_host *const host = call->host;
   const size_t dims_bytes = (size_t)operand->rank * sizeof *dims;
+  const size_t misalignment = is_result ? 0 : host->options.faults.misalignment;
   operand->dims = (int64_t *)jaxci_allocate(host, dims_bytes);
   if (operand->dims == NULL) return jaxci_no_memory(message, dims_bytes);
   if (dims_bytes > 0) memcpy(operand->dims, dims, dims_bytes);
@@ -59,9 +60,8 @@ static jaxc_status fill(jaxc_host_call *call, jaxci_operand *operand, int is_res
     operand->data = data;
     return JAXC_OK;
   }
-  if (!jaxci_guarded_make(host, operand->bytes,
-                          is_result ? 0 : host->options.faults.misalignment,
-                          &operand->own)) {
+  if (!(host->options.exact_memory ? jaxci_exact_make : jaxci_guarded_make)(
+          host, operand->bytes, misalignment, &operand->own)) {
     return jaxci_no_memory(message, operand->bytes);
   }
   operand->data = operand->own.data;
@@ -169,6 +169,7 @@ void *jaxc_host_call_result_data(const jaxc_host_call *call, int32_t index,
 }
 
 void jaxc_host_call_poison(jaxc_host_call *call) {
+  call->has_results = 0;
   for (size_t i = 0; i < call->results.count; i++) {
     const jaxci_operand *const result = &call->results.list[i];
     if (result->own.block == NULL) continue;
@@ -182,13 +183,26 @@ static jaxc_status check_guard(const jaxc_host_call *call, const char *kind, siz
                                const jaxci_operand *operand, jaxc_message *message) {
   int64_t distance = 0;
   int is_before = 0;
+  const char *side;
   if (!jaxci_guarded_find(call->host, &operand->own, &distance, &is_before)) {
     return JAXC_OK;
   }
-  return JAXC_FAIL(message, JAXC_DATA_LOSS,
-                   "%s %zu was written outside its %zu bytes: %lld bytes %s", kind, index,
-                   operand->bytes, (long long)(is_before ? -distance : distance),
-                   is_before ? "before its start" : "behind its end");
+  side = is_before ? "before its start" : "behind its end";
+  if (distance == (is_before ? -1 : 0)) {
+    return JAXC_FAIL(message, JAXC_DATA_LOSS, "%s %zu was written right %s", kind, index,
+                     side);
+  }
+  if (is_before) distance = -distance;
+  return JAXC_FAIL(message, JAXC_DATA_LOSS, "%s %zu was written %lld byte%s %s", kind,
+                   index, (long long)distance, distance == 1 ? "" : "s", side);
+}
+
+/* Below 8 bytes, what was computed may be the poison by chance. */
+static int is_unwritten(const jaxc_host_call *call, const jaxci_operand *result) {
+  const unsigned char poison = (unsigned char)call->host->options.poison_byte;
+  if (!call->has_results || result->own.block == NULL || result->bytes < 8) return 0;
+  return result->own.data[0] == poison &&
+         memcmp(result->own.data, result->own.data + 1, result->bytes - 1) == 0;
 }
 
 static jaxc_status check_unchanged(size_t index, const jaxci_operand *operand,
@@ -211,6 +225,10 @@ jaxc_status jaxc_host_call_check(const jaxc_host_call *call, jaxc_message *messa
   }
   for (size_t i = 0; i < call->results.count; i++) {
     JAXC_TRY(check_guard(call, "result", i, &call->results.list[i], message));
+  }
+  for (size_t i = 0; i < call->results.count; i++) {
+    if (!is_unwritten(call, &call->results.list[i])) continue;
+    return JAXC_FAIL(message, JAXC_DATA_LOSS, "result %zu was not written", i);
   }
   return JAXC_OK;
 }

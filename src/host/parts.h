@@ -63,9 +63,17 @@ typedef struct {
   size_t bytes;
 } jaxci_guarded;
 
+/* Counts a request of a handler; 1 when the host's options say that it fails. `host` may
+ * be NULL. */
+int jaxci_request_fails(jaxc_host *host);
+
 /* data = a multiple of 64, and `misalignment`. Zeroed. Returns 0 without memory. */
 int jaxci_guarded_make(jaxc_host *host, size_t bytes, size_t misalignment,
                        jaxci_guarded *out);
+
+/* The same in a block that ends where the data end, without guards. */
+int jaxci_exact_make(jaxc_host *host, size_t bytes, size_t misalignment,
+                     jaxci_guarded *out);
 
 /* Distance from the data of the first byte of a guard that was written: negative before
  * it, from 0 on behind its end. Returns 0 when none was. */
@@ -90,6 +98,7 @@ typedef struct {
   jaxci_condition changed;
   jaxc_abi_error *errors;
   jaxc_abi_future *futures;
+  jaxc_abi_future *ended; /* the last ones, newest first */
 } jaxci_registry;
 extern jaxci_registry jaxci_objects;
 
@@ -128,6 +137,7 @@ struct jaxc_abi_future {
   jaxc_host *host; /* NULL of the handler's own threads, and after the host's end */
   int is_done;
   int is_handed;
+  int is_done_again;
   jaxc_abi_error *error; /* of a future that failed */
   /* Of one that did not finish in time: ends with it, because its work goes on. */
   jaxci_execution *abandoned;
@@ -141,8 +151,10 @@ jaxc_abi_error *jaxci_future_finish(jaxc_abi_future *future, jaxc_abi_error *err
 jaxc_status jaxci_future_await(jaxc_abi_future *future, jaxci_execution *execution,
                                int32_t timeout_s, int *pending, jaxc_message *message);
 
-/* Futures of the host that are not finished, and that were not handed over. */
-void jaxci_future_count(const jaxc_host *host, int64_t *unfinished, int64_t *unhanded);
+/* Futures of the host that are not finished, that were not handed over, and that were
+ * finished more than once. */
+void jaxci_future_count(const jaxc_host *host, int64_t *unfinished, int64_t *unhanded,
+                        int64_t *twice);
 void jaxci_futures_clear(jaxc_host *host);
 
 /* ---- attrs.c ---- */
@@ -233,6 +245,8 @@ struct jaxc_host {
   jaxc_abi_api api;
   _Atomic int64_t allocation_count;
   _Atomic int64_t error_count;
+  _Atomic int64_t request_count;
+  int64_t twice_count; /* futures that were finished again; with jaxci_objects.lock */
   _Atomic int64_t run_count;
   int64_t stream; /* what NULL of the options points to */
   jaxci_mutex lock; /* of all that follows but the pool */
@@ -290,6 +304,7 @@ struct jaxc_host_call {
   jaxci_state state; /* of instantiate */
   int is_instantiated;
   int has_run;
+  int has_results; /* the last run succeeded, on results that were not poisoned since */
   _Atomic int references; /* the caller's, and one for each execution */
 };
 
@@ -302,6 +317,8 @@ struct jaxci_execution {
   jaxci_state states[2]; /* of prepare and initialize */
   char *block;           /* the frame of the stage that runs */
   size_t block_bytes;
+  jaxci_task *first_late; /* of JAXC_HOST_LATE; with the pool's lock */
+  jaxci_task *last_late;
 };
 void jaxci_execution_end(jaxci_execution *execution);
 
@@ -333,7 +350,11 @@ jaxc_abi_call_frame *jaxci_frame_build(jaxci_execution *execution, int32_t stage
 void jaxci_pool_init(jaxc_host *host);
 jaxc_status jaxci_pool_start(jaxc_host *host, jaxc_message *message);
 void jaxci_pool_end(jaxc_host *host);
-jaxc_abi_error *jaxci_pool_schedule(jaxc_host *host, jaxc_abi_task *task, void *data);
+jaxc_abi_error *jaxci_pool_schedule(jaxci_execution *execution, jaxc_abi_task *task,
+                                    void *data);
+
+/* Runs the tasks that have waited for the handler's end. */
+void jaxci_pool_run_late(jaxci_execution *execution);
 
 int jaxci_flush_is_known(void);
 uint64_t jaxci_flush_begin(void);

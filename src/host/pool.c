@@ -1,7 +1,8 @@
 /* pool.c: the threads that tasks of handlers run in.
  *
  *   JAXC_TRY(jaxci_pool_start(host, message));       as many as the options say
- *   error = jaxci_pool_schedule(host, task, data);
+ *   error = jaxci_pool_schedule(execution, task, data);
+ *   jaxci_pool_run_late(execution);                  without threads, those that waited
  *   jaxci_pool_end(host);                            after all tasks
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -70,29 +71,65 @@ void jaxci_pool_end(jaxc_host *host) {
   jaxci_mutex_end(&pool->lock);
 }
 
-jaxc_abi_error *jaxci_pool_schedule(jaxc_host *host, jaxc_abi_task *task, void *data) {
+static void append(jaxci_task **first, jaxci_task **last, jaxci_task *node) {
+  if (*last != NULL) {
+    (*last)->next = node;
+  } else {
+    *first = node;
+  }
+  *last = node;
+}
+
+jaxc_abi_error *jaxci_pool_schedule(jaxci_execution *execution, jaxc_abi_task *task,
+                                    void *data) {
+  static const char no_memory[] = "no memory for a task of the pool";
+  jaxc_host *const host = execution->call->host;
   jaxci_pool *const pool = &host->pool;
+  const int is_late = host->options.thread_count == JAXC_HOST_LATE;
   jaxci_task *node;
-  if (host->options.thread_count <= 0) {
+  if (jaxci_request_fails(host)) {
+    return jaxci_error_make(JAXC_RESOURCE_EXHAUSTED, no_memory);
+  }
+  if (host->options.thread_count <= 0 && !is_late) {
     jaxc_host *const before = jaxci_enter(host);
     task(data);
     (void)jaxci_enter(before);
     return NULL;
   }
   node = (jaxci_task *)jaxci_allocate(host, sizeof *node);
-  if (node == NULL) {
-    return jaxci_error_make(JAXC_RESOURCE_EXHAUSTED, "no memory for a task of the pool");
-  }
+  if (node == NULL) return jaxci_error_make(JAXC_RESOURCE_EXHAUSTED, no_memory);
   node->function = task;
   node->data = data;
   jaxci_lock(&pool->lock);
-  if (pool->last != NULL) {
-    pool->last->next = node;
+  if (is_late) {
+    append(&execution->first_late, &execution->last_late, node);
   } else {
-    pool->first = node;
+    append(&pool->first, &pool->last, node);
+    jaxci_signal(&pool->changed);
   }
-  pool->last = node;
-  jaxci_signal(&pool->changed);
   jaxci_unlock(&pool->lock);
   return NULL;
+}
+
+void jaxci_pool_run_late(jaxci_execution *execution) {
+  jaxc_host *const host = execution->call->host;
+  jaxc_host *before;
+  jaxci_task *task;
+  uint64_t mode = 0;
+  if (host->options.thread_count != JAXC_HOST_LATE) return;
+  before = jaxci_enter(host);
+  if (host->options.flush_denormals) mode = jaxci_flush_begin();
+  /* None is added any more: the handler's context has ended. */
+  jaxci_lock(&host->pool.lock);
+  task = execution->first_late;
+  execution->first_late = execution->last_late = NULL;
+  jaxci_unlock(&host->pool.lock);
+  while (task != NULL) {
+    jaxci_task *const next = task->next;
+    task->function(task->data);
+    free(task);
+    task = next;
+  }
+  if (host->options.flush_denormals) jaxci_flush_end(mode);
+  (void)jaxci_enter(before);
 }

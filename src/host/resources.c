@@ -53,7 +53,8 @@ static jaxc_abi_error *memory_allocate(jaxc_abi_memory_allocate_args *args) {
   args->data = NULL;
   if (args->size == 0) return NULL;
   host = args->context->host;
-  if (jaxci_add(args->size, sizeof *block + alignment, &bytes)) {
+  if (!jaxci_request_fails(host) &&
+      jaxci_add(args->size, sizeof *block + alignment, &bytes)) {
     block = (jaxci_block *)jaxci_allocate(host, bytes);
   }
   if (block == NULL) {
@@ -221,6 +222,9 @@ static jaxc_abi_error *state_set(jaxc_abi_state_args *args) {
   }
   if (type.deleter == NULL) {
     return jaxci_error_make(JAXC_INVALID_ARGUMENT, "Type info must have a deleter");
+  }
+  if (jaxci_request_fails(host)) {
+    return jaxci_error_make(JAXC_RESOURCE_EXHAUSTED, "no memory for a state");
   }
   jaxci_lock(&host->lock);
   if (state->object == NULL) {

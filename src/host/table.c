@@ -38,9 +38,12 @@ jaxc_abi_error *jaxci_context_error(const jaxc_abi_context *context) {
 static jaxc_abi_error *error_create(jaxc_abi_error_create_args *args) {
   jaxc_host *const host = jaxci_current();
   JAXCI_CHECK_SIZE(args, jaxc_abi_error_create_args, code, "XLA_FFI_Error_Create");
-  if (host != NULL && host->options.faults.fail_error > 0 &&
-      atomic_fetch_add(&host->error_count, 1) + 1 == host->options.faults.fail_error) {
-    return jaxci_error_shared();
+  if (host != NULL) {
+    const int64_t number = atomic_fetch_add(&host->error_count, 1) + 1;
+    const int request_fails = jaxci_request_fails(host);
+    if (request_fails || number == host->options.faults.fail_error) {
+      return jaxci_error_shared();
+    }
   }
   return jaxci_error_text(args->code, args->message == NULL ? "" : args->message);
 }
@@ -106,6 +109,9 @@ static jaxc_abi_error *type_register(jaxc_abi_type_register_args *args) {
     }
     deleter = args->type_info->deleter;
   }
+  if (jaxci_request_fails(host)) {
+    return jaxci_error_make(JAXC_RESOURCE_EXHAUSTED, "no memory for a type");
+  }
   status = jaxci_type_register(host, args->name.ptr, args->name.len,
                                &args->type_id->type_id, deleter, &message);
   return status == JAXC_OK ? NULL : jaxci_error_text((int32_t)status, message.text);
@@ -136,7 +142,7 @@ static jaxc_abi_error *schedule(jaxc_abi_schedule_args *args) {
   if (args->task == NULL) {
     return jaxci_error_make(JAXC_INVALID_ARGUMENT, "the task is NULL; XLA crashes here");
   }
-  return jaxci_pool_schedule(args->context->host, args->task, args->data);
+  return jaxci_pool_schedule(args->context->execution, args->task, args->data);
 }
 
 static jaxc_abi_error *thread_count(jaxc_abi_thread_count_args *args) {
@@ -152,7 +158,7 @@ static jaxc_abi_error *thread_count(jaxc_abi_thread_count_args *args) {
                             "num_threads is NULL; XLA crashes here");
   }
   count = args->context->host->options.thread_count;
-  *args->thread_count = count == JAXC_HOST_INLINE ? 1 : count;
+  *args->thread_count = count < 0 ? 1 : count; /* inline and late */
   return NULL;
 }
 

@@ -116,11 +116,15 @@ static jaxc_status parse_scalar(const char *value, const jaxci_expected *expecte
                    a->text, (long long)expected->count - 1);
 }
 
+/* Reads the value; with `is_free` a type that is given wins over the one that is
+ * expected, also for texts that begin as a type does. */
 static jaxc_status parse_value(const char *value, const jaxci_expected *expected,
-                               jaxci_attribute *a, jaxc_message *message) {
+                               int is_free, jaxci_attribute *a, jaxc_message *message) {
+  static const jaxci_expected nothing = {0, JAXC_ANY, 0, ""};
   const char *rest = parse_type(value, a);
   const int is_text = expected->kind == JAXC_ABI_ATTR_STRING && rest != NULL &&
-                      a->kind != JAXC_ABI_ATTR_STRING;
+                      a->kind != JAXC_ABI_ATTR_STRING && !is_free;
+  if (is_free && rest != NULL) expected = &nothing;
   if (is_text) rest = NULL; /* "12:30" and "f32:x" are texts as well */
   JAXC_TRY(decide_type(expected, rest != NULL, a, message));
   if (rest == NULL) rest = value;
@@ -180,17 +184,31 @@ static jaxc_status check_path(const jaxci_attributes *before, const jaxci_attrib
   return JAXC_OK;
 }
 
-static jaxc_status parse_attribute(const jaxci_target *target,
+/* What the target says of the attribute; with `is_free` only the type of one that has
+ * none of its own. */
+static jaxc_status expect(const jaxci_target *target, const jaxci_attribute *a,
+                          int is_free, jaxci_expected *out, jaxc_message *message) {
+  const jaxci_expected nothing = {0, JAXC_ANY, 0, ""};
+  jaxc_status status = JAXC_OK;
+  *out = nothing;
+  if (target->function != NULL) {
+    status = jaxci_function_expects(target->function, a->path, out, message);
+  } else if (target->handler != NULL) {
+    status = jaxci_fields_expect(target->handler, a->path, out, message);
+  }
+  if (!is_free) return status;
+  if (status != JAXC_OK) *out = nothing;
+  out->count = 0;
+  return JAXC_OK;
+}
+
+static jaxc_status parse_attribute(const jaxci_target *target, int is_free,
                                    const jaxci_attributes *before, jaxci_attribute *a,
                                    jaxc_message *message) {
-  jaxci_expected expected = {0, JAXC_ANY, 0, ""};
+  jaxci_expected expected;
   JAXC_TRY(parse_path(a, message));
-  if (target->function != NULL) {
-    JAXC_TRY(jaxci_function_expects(target->function, a->path, &expected, message));
-  } else if (target->handler != NULL) {
-    JAXC_TRY(jaxci_fields_expect(target->handler, a->path, &expected, message));
-  }
-  JAXC_TRY(parse_value(strchr(a->text, '=') + 1, &expected, a, message));
+  JAXC_TRY(expect(target, a, is_free, &expected, message));
+  JAXC_TRY(parse_value(strchr(a->text, '=') + 1, &expected, is_free, a, message));
   if (target->function != NULL && a->dtype == JAXC_U64) {
     a->dtype = JAXC_S64; /* sent as the int64 of the same bits, as JAX must */
   }
@@ -208,7 +226,7 @@ jaxc_status jaxci_attributes_parse(const jaxci_options *options,
     const jaxci_attributes before = {out->items, i};
     a->text = options->attrs.items[i];
     out->count = i + 1; /* so that it is freed */
-    JAXC_TRY(parse_attribute(target, &before, a, message));
+    JAXC_TRY(parse_attribute(target, options->no_check != 0, &before, a, message));
   }
   return JAXC_OK;
 }

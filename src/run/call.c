@@ -10,7 +10,10 @@
 #endif
 #include "run.h"
 
-#include <string.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 /* As many threads as there are processors, which is what XLA does. */
@@ -21,27 +24,140 @@ static int32_t thread_count(const jaxci_options *options) {
     return processors < 1 ? 1 : processors > 1024 ? 1024 : (int32_t)processors;
   }
   if (strcmp(options->threads, "inline") == 0) return JAXC_HOST_INLINE;
+  if (strcmp(options->threads, "late") == 0) return JAXC_HOST_LATE;
   if (strcmp(options->threads, "none") == 0) return JAXC_HOST_NO_POOL;
   return (int32_t)options->thread_count;
 }
 
-jaxc_host_options jaxci_call_options(const jaxci_options *options,
-                                     const jaxci_target *target) {
+static int is_gpu_given(const jaxci_options *options) {
+  return options->platform != NULL && strcmp(options->platform, "gpu") == 0;
+}
+
+jaxc_host_options jaxci_call_options(const jaxci_options *options) {
   jaxc_host_options out;
-  const int is_gpu = options->platform != NULL ? strcmp(options->platform, "gpu") == 0
-                                               : target != NULL && target->is_gpu;
   memset(&out, 0, sizeof out);
   out.struct_size = sizeof out;
   out.minor = (int32_t)options->minor;
-  out.profile = is_gpu ? JAXC_HOST_GPU : JAXC_HOST_CPU;
+  out.profile = is_gpu_given(options) ? JAXC_HOST_GPU : JAXC_HOST_CPU;
   out.thread_count = thread_count(options);
   out.flush_denormals = (int32_t)options->flush_denormals;
+  out.timeout_s = (int32_t)options->timeout;
+  out.exact_memory = (int32_t)options->exact;
   out.faults.fail_allocation = options->fail_allocation;
+  out.faults.fail_request = options->fail_request;
+  out.faults.fail_error = options->fail_error;
   out.faults.short_frame = (size_t)options->short_frame;
   out.faults.unknown_extensions = (int32_t)options->unknown_extensions;
   out.faults.misalignment = (size_t)options->misalign;
   return out;
 }
+
+jaxc_status jaxci_call_check_platform(const jaxci_options *options,
+                                      const jaxci_target *target, jaxc_message *message) {
+  if (!jaxci_target_is_gpu(target) || is_gpu_given(options)) return JAXC_OK;
+  return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                   "'%s' is for %s, and the host has no device memory; --platform gpu "
+                   "calls it with memory of this machine all the same",
+                   target->name, target->platform);
+}
+
+/* ---- a handler that does not return ---- */
+
+enum { AT_NOTHING, AT_HANDLER, AT_TASKS, MOMENT_COUNT };
+
+/* Handlers carry no data, so that what runs in their place finds them here; there is one
+ * target in a run of the program. `moment` tells the thread where the call is, and the
+ * number of the change, which it would not see when all goes fast. */
+static struct {
+  jaxc_abi_bundle handlers;
+  int64_t timeout_s;
+  int64_t changes;
+  _Atomic int64_t moment; /* changes * MOMENT_COUNT + where */
+} watched;
+
+static void go_to(int64_t where) {
+  if (watched.timeout_s == 0) return;
+  watched.changes++;
+  atomic_store_explicit(&watched.moment, watched.changes * MOMENT_COUNT + where,
+                        memory_order_relaxed);
+}
+
+void jaxci_watch_tasks(void) { go_to(AT_TASKS); }
+void jaxci_watch_nothing(void) { go_to(AT_NOTHING); }
+
+static jaxc_abi_error *call_watched(jaxc_abi_handler *handler,
+                                    jaxc_abi_call_frame *frame) {
+  const int is_query = jaxc_call_metadata(frame) != NULL;
+  jaxc_abi_error *error;
+  go_to(AT_HANDLER);
+  error = handler(frame);
+  go_to(is_query ? AT_NOTHING : AT_TASKS);
+  return error;
+}
+
+static jaxc_abi_error *instantiate(jaxc_abi_call_frame *frame) {
+  return call_watched(watched.handlers.instantiate, frame);
+}
+static jaxc_abi_error *prepare(jaxc_abi_call_frame *frame) {
+  return call_watched(watched.handlers.prepare, frame);
+}
+static jaxc_abi_error *initialize(jaxc_abi_call_frame *frame) {
+  return call_watched(watched.handlers.initialize, frame);
+}
+static jaxc_abi_error *execute(jaxc_abi_call_frame *frame) {
+  return call_watched(watched.handlers.execute, frame);
+}
+
+static int64_t now_ms(void) {
+  struct timespec now = {0, 0};
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void *watch(void *unused) {
+  const struct timespec pause = {0, 20000000};
+  int64_t seen = 0, since = now_ms();
+  for (;;) {
+    const int64_t moment = atomic_load_explicit(&watched.moment, memory_order_relaxed);
+    const int64_t where = moment % MOMENT_COUNT;
+    /* The host waits for a future as long, and has more to say of it. */
+    const int64_t limit_s = watched.timeout_s + (where == AT_TASKS);
+    if (moment != seen || where == AT_NOTHING) {
+      seen = moment;
+      since = now_ms();
+    } else if (now_ms() - since >= limit_s * 1000) {
+      break;
+    }
+    (void)nanosleep(&pause, NULL);
+  }
+  fprintf(stderr, "DEADLINE_EXCEEDED: the %s in %lld s\n",
+          seen % MOMENT_COUNT == AT_HANDLER ? "handler has not returned"
+                                            : "handler's tasks have not ended",
+          (long long)watched.timeout_s);
+  /* What the handler printed, unless it is printing. */
+  if (ftrylockfile(stdout) == 0) (void)fflush(stdout);
+  _Exit(JAXCI_EXIT_ERROR);
+  return unused;
+}
+
+jaxc_status jaxci_watch_start(const jaxci_options *options, jaxci_target *target,
+                              jaxc_message *message) {
+  jaxc_abi_bundle *const bundle = &target->bundle;
+  pthread_t thread;
+  if (options->timeout == 0) return JAXC_OK;
+  watched.handlers = *bundle;
+  watched.timeout_s = options->timeout;
+  if (bundle->instantiate != NULL) bundle->instantiate = instantiate;
+  if (bundle->prepare != NULL) bundle->prepare = prepare;
+  if (bundle->initialize != NULL) bundle->initialize = initialize;
+  if (bundle->execute != NULL) bundle->execute = execute;
+  if (pthread_create(&thread, NULL, watch, NULL) == 0 && pthread_detach(thread) == 0) {
+    return JAXC_OK;
+  }
+  return JAXC_FAIL(message, JAXC_RESOURCE_EXHAUSTED, "--timeout: no thread");
+}
+
+/* ---- a call ---- */
 
 jaxc_status jaxci_call_probe(jaxc_host *host, const jaxci_target *target,
                              jaxc_message *message) {

@@ -1,6 +1,6 @@
 /* describe.c: what a library has, for --list, and what a call is, for --check.
  *
- *   rms_norm.so: written by jaxc 0.9.0
+ *   rms_norm.so: library 'rms_norm', written by jaxc 0.9.0
  *
  *   function rms_norm (cpu)
  *     void rms_norm(int n, const float x[n], float eps, float y[n])
@@ -111,13 +111,28 @@ static void print_fields(const jaxc_field *fields, int32_t count, const char *pa
   }
 }
 
+static void print_stages(const jaxc_handler *handler) {
+  const struct {
+    const char *name;
+    int is_there;
+  } stages[] = {{"instantiate", handler->instantiate != NULL},
+                {"prepare", handler->prepare != NULL},
+                {"initialize", handler->initialize != NULL},
+                {"execute", handler->execute != NULL}};
+  jaxci_text names = {""};
+  for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+    if (!stages[i].is_there) continue;
+    jaxci_text_add(&names, "%s%s", names.text[0] == '\0' ? "" : ", ", stages[i].name);
+  }
+  printf("  stages: %s\n", names.text[0] == '\0' ? "none" : names.text);
+  if (handler->execute == NULL) puts("  cannot be called: it has no execute stage");
+}
+
 static void print_handler(const char *name, const jaxc_handler *handler) {
   printf("\nhandler %s (%s)\n", name,
          handler->platform == NULL ? "cpu" : handler->platform);
   print_fields(handler->fields, handler->field_count, "");
-  printf("  stages: %s%s%sexecute\n", handler->instantiate != NULL ? "instantiate, " : "",
-         handler->prepare != NULL ? "prepare, " : "",
-         handler->initialize != NULL ? "initialize, " : "");
+  print_stages(handler);
   if (handler->instantiate_state != NULL && handler->instantiate_state->name != NULL) {
     printf("  state: %s\n", handler->instantiate_state->name);
   }
@@ -130,7 +145,7 @@ static void print_handler(const char *name, const jaxc_handler *handler) {
 /* A symbol without a description: only what it answers. */
 static jaxc_status print_symbol(const jaxci_target *target, const jaxci_options *options,
                                 jaxc_message *message) {
-  const jaxc_host_options settings = jaxci_call_options(options, target);
+  const jaxc_host_options settings = jaxci_call_options(options);
   jaxc_host *host = NULL;
   jaxc_host_metadata metadata;
   jaxc_status status = jaxc_host_create(&settings, &host, message);
@@ -158,12 +173,15 @@ typedef struct {
   size_t room; /* 0 while they are counted */
 } listing;
 
+static int is_table(const char *symbol) {
+  return strncmp(symbol, JAXCI_HANDLER_PREFIX, sizeof JAXCI_HANDLER_PREFIX - 1) == 0;
+}
+
 /* Handlers with a table, and functions that have neither a table nor a name that only a
  * compiler or jaxc makes. */
 static int is_listed(const char *symbol, int is_function) {
   return is_function ? symbol[0] != '_' && strncmp(symbol, "jaxc_call_", 10) != 0
-                     : strncmp(symbol, JAXCI_HANDLER_PREFIX,
-                               sizeof JAXCI_HANDLER_PREFIX - 1) == 0;
+                     : is_table(symbol);
 }
 
 static void collect(const char *symbol, int is_function, void *data) {
@@ -177,46 +195,60 @@ static int compare_names(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static jaxc_status print_listing(const jaxci_library *library, const listing *l,
-                                 jaxc_message *message) {
-  jaxci_text others = {""};
-  size_t found = 0;
-  for (size_t i = 0; i < l->count; i++) {
-    const size_t prefix = sizeof JAXCI_HANDLER_PREFIX - 1;
-    const int is_handler = strncmp(l->names[i], JAXCI_HANDLER_PREFIX, prefix) == 0;
-    const char *const name = l->names[i] + (is_handler ? prefix : 0);
-    const jaxc_handler *handler = NULL;
-    JAXC_TRY(jaxci_library_handler(library, name, &handler, message));
-    if (handler == NULL) {
-      jaxci_text_add(&others, "%s%s", others.text[0] == '\0' ? "" : ", ", name);
-    } else if (is_handler) {
-      found++;
-      print_handler(name, handler);
-    }
+/* A table that cannot be read does not hide the others. */
+static void print_table(const jaxci_library *library, const char *name) {
+  const jaxc_handler *handler = NULL;
+  jaxc_message message = {""};
+  if (jaxci_library_handler(library, name, &handler, &message) != JAXC_OK) {
+    printf("\nhandler %s (cannot be called)\n  %s\n", name, message.text);
+  } else if (handler != NULL) {
+    print_handler(name, handler);
   }
-  if (library->table != NULL) return JAXC_OK; /* the others are the kernels */
-  if (others.text[0] != '\0') {
-    printf("\nfunctions without a description, handlers or not: %s\n", others.text);
-  } else if (found == 0) {
-    puts("\nno handlers");
-  }
-  return JAXC_OK;
 }
 
-static jaxc_status list_all(const jaxci_library *library, jaxc_message *message) {
+static void print_listing(const jaxci_library *library, const listing *l,
+                          size_t table_count) {
+  jaxci_text others = {""};
+  for (size_t i = 0; i < l->count; i++) {
+    const char *const symbol = l->names[i];
+    const jaxc_handler *handler = NULL;
+    if (is_table(symbol)) {
+      print_table(library, symbol + sizeof JAXCI_HANDLER_PREFIX - 1);
+    } else if (jaxci_library_handler(library, symbol, &handler, NULL) == JAXC_OK &&
+               handler == NULL) {
+      jaxci_text_add(&others, "%s%s", others.text[0] == '\0' ? "" : ", ", symbol);
+    }
+  }
+  if (library->table != NULL) return; /* the others are the kernels */
+  if (others.text[0] != '\0') {
+    printf("\nfunctions without a description, handlers or not: %s\n", others.text);
+  } else if (table_count == 0) {
+    puts("\nno handlers");
+  }
+}
+
+/* What the library is, and the functions of jaxc. */
+static void print_library(const jaxci_library *library, size_t table_count) {
   const jaxc_library *const table = library->table;
-  listing l = {NULL, 0, 0};
-  jaxc_status status;
   if (table != NULL) {
     printf("%s: library '%s', written by jaxc %s\n", library->path, table->name,
            table->jaxc_version);
+  } else if (table_count > 0) {
+    printf("%s: %zu handler%s\n", library->path, table_count,
+           table_count == 1 ? "" : "s");
   } else {
     printf("%s: not written by jaxc\n", library->path);
   }
   for (int32_t i = 0; table != NULL && i < table->function_count; i++) {
     print_function(table->functions[i]);
   }
+}
+
+static jaxc_status list_all(const jaxci_library *library, jaxc_message *message) {
+  listing l = {NULL, 0, 0};
+  size_t table_count = 0;
   if (!jaxci_elf_symbols(library->handle, collect, &l)) {
+    print_library(library, 0);
     puts(
         "\nOn this system the names of further handlers cannot be listed; give one after "
         "the library.");
@@ -228,13 +260,16 @@ static jaxc_status list_all(const jaxci_library *library, jaxc_message *message)
   if (l.names == NULL) return JAXC_FAIL(message, JAXC_RESOURCE_EXHAUSTED, "no memory");
   (void)jaxci_elf_symbols(library->handle, collect, &l);
   qsort((void *)l.names, l.count, sizeof *l.names, compare_names);
-  status = print_listing(library, &l, message);
+  for (size_t i = 0; i < l.count; i++) table_count += (size_t)is_table(l.names[i]);
+  print_library(library, table_count);
+  print_listing(library, &l, table_count);
   free((void *)l.names);
-  return status;
+  return JAXC_OK;
 }
 
 jaxc_status jaxci_describe(const jaxci_library *library, const jaxci_options *options,
                            jaxc_message *message) {
+  const jaxc_handler *handler;
   jaxci_target target;
   if (options->handler == NULL) return list_all(library, message);
   for (int32_t i = 0; library->table != NULL && i < library->table->function_count; i++) {
@@ -242,10 +277,13 @@ jaxc_status jaxci_describe(const jaxci_library *library, const jaxci_options *op
     print_function(library->table->functions[i]); /* those that cannot be called too */
     return JAXC_OK;
   }
+  JAXC_TRY(jaxci_library_handler(library, options->handler, &handler, message));
+  if (handler != NULL) { /* those that cannot be called too */
+    print_handler(options->handler, handler);
+    return JAXC_OK;
+  }
   JAXC_TRY(jaxci_library_find(library, options, &target, message));
-  if (target.handler == NULL) return print_symbol(&target, options, message);
-  print_handler(target.name, target.handler);
-  return JAXC_OK;
+  return print_symbol(&target, options, message);
 }
 
 /* ---- a call ---- */

@@ -167,7 +167,7 @@ static const jaxci_shape *shape_of(const side *s, const jaxci_request *request,
 
 static jaxc_status check_count(const jaxc_handler *handler, const side *s,
                                jaxc_message *message) {
-  jaxci_text names = {""};
+  jaxci_text names = {""}, expected = {""};
   int least = 0, most = 0, takes_rest = 0;
   for (int32_t k = 0; k < handler->field_count; k++) {
     const jaxc_field *const field = &handler->fields[k];
@@ -179,10 +179,12 @@ static jaxc_status check_count(const jaxc_handler *handler, const side *s,
     most++;
   }
   if (s->count >= least && (takes_rest || s->count <= most)) return JAXC_OK;
+  jaxci_text_add(&expected, "%s%d", takes_rest ? "at least " : "", least);
+  if (!takes_rest && least < most) jaxci_text_add(&expected, " to %d", most);
   return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
-                   "%s: handler '%s' has %s%d %s%s%s; got %d", s->option, handler->name,
-                   takes_rest || least < most ? "at least " : "", least, s->kind,
-                   least == 1 ? "" : "s", names.text, s->count);
+                   "%s: handler '%s' has %s %s%s%s; got %d", s->option, handler->name,
+                   expected.text, s->kind, (takes_rest ? least : most) == 1 ? "" : "s",
+                   names.text, s->count);
 }
 
 static jaxc_status check_side(const jaxc_handler *handler, const side *s,

@@ -165,8 +165,7 @@ jaxc_status jaxci_library_handler(const jaxci_library *library, const char *name
                      "%s: " JAXCI_HANDLER_PREFIX "%s has version %d, expected version %d",
                      library->path, name, (int)handler->abi_version, JAXC_HANDLER_ABI);
   }
-  if (handler->execute == NULL ||
-      !fields_are_whole(handler->fields, handler->field_count)) {
+  if (!fields_are_whole(handler->fields, handler->field_count)) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                      "%s: " JAXCI_HANDLER_PREFIX "%s is damaged", library->path, name);
   }
@@ -238,7 +237,7 @@ static jaxc_status take_function(const jaxci_options *options, jaxci_target *out
                      options->platform == NULL ? "any" : options->platform);
   }
   out->bundle.execute = found->execute;
-  out->is_gpu = strcmp(found->platform, "cpu") != 0;
+  out->platform = found->platform;
   return JAXC_OK;
 }
 
@@ -246,6 +245,11 @@ static jaxc_status take_handler(const jaxci_library *library, jaxci_target *out,
                                 jaxc_message *message) {
   const jaxc_handler *const handler = out->handler;
   jaxc_abi_handler *const function = find_symbol(library, out->name);
+  if (handler->execute == NULL) {
+    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                     "handler '%s' cannot be called: its table has no execute stage",
+                     out->name);
+  }
   if (function == NULL) {
     return JAXC_FAIL(message, JAXC_NOT_FOUND,
                      "library '%s' exports " JAXCI_HANDLER_PREFIX
@@ -256,7 +260,7 @@ static jaxc_status take_handler(const jaxci_library *library, jaxci_target *out,
   if (handler->instantiate != NULL) out->bundle.instantiate = function;
   if (handler->prepare != NULL) out->bundle.prepare = function;
   if (handler->initialize != NULL) out->bundle.initialize = function;
-  out->is_gpu = handler->platform != NULL && strcmp(handler->platform, "cpu") != 0;
+  out->platform = handler->platform;
   return JAXC_OK;
 }
 

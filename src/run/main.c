@@ -102,7 +102,9 @@ static jaxc_status check_outputs(const program *p, jaxc_message *message) {
         message, JAXC_INVALID_ARGUMENT,
         "-o %s: expected at most %d of them, one for each result, got %d%s",
         outputs->items[outputs->count - 1], p->request.result_count, outputs->count,
-        p->target.function == NULL ? "; --result says what a result is" : "");
+        p->target.function == NULL || p->options.no_check != 0
+            ? "; --result says what a result is"
+            : "");
   }
   for (int i = 0; i < outputs->count; i++) {
     const jaxc_status status = jaxci_npy_can_write(p->request.results[i].dtype, &inner);
@@ -115,10 +117,13 @@ static jaxc_status check_outputs(const program *p, jaxc_message *message) {
 /* Everything before the host. */
 static jaxc_status prepare(program *p, jaxc_message *message) {
   JAXC_TRY(jaxci_library_find(&p->library, &p->options, &p->target, message));
+  JAXC_TRY(jaxci_call_check_platform(&p->options, &p->target, message));
   JAXC_TRY(read_operands(p, message));
   JAXC_TRY(
       jaxci_attributes_parse(&p->options, &p->target, &p->request.attributes, message));
-  if (p->target.function != NULL) {
+  if (p->options.no_check != 0) {
+    /* the handler does it */
+  } else if (p->target.function != NULL) {
     JAXC_TRY(jaxci_function_check(p->target.function, &p->request, message));
   } else if (p->target.handler != NULL) {
     JAXC_TRY(jaxci_fields_check(p->target.handler, &p->request, message));
@@ -126,11 +131,40 @@ static jaxc_status prepare(program *p, jaxc_message *message) {
   return check_outputs(p, message);
 }
 
+/* Says so when there was less to fail than was asked for. */
+static void report_fault(const char *option, int64_t k, const char *what, int64_t count) {
+  if (k <= count) return;
+  fprintf(stderr, "jaxc-run: %s %lld: no %s failed, there were %lld\n", option,
+          (long long)k, what, (long long)count);
+}
+
+/* What the host found, with the name of the operand that it is about:
+ * "result 0 ('y') was not written". The host counts the token of an effect. */
+static int fail_damage(const program *p, const jaxc_message *damage) {
+  const int is_result = strncmp(damage->text, "result ", 7) == 0;
+  const int is_argument = strncmp(damage->text, "argument ", 9) == 0;
+  const char *const digits = damage->text + (is_result ? 7 : 9);
+  const char *name = "";
+  char *rest = NULL;
+  long index;
+  if (is_result || is_argument) {
+    index = strtol(digits, &rest, 10) - jaxci_call_tokens(&p->target);
+    if (rest != digits && index >= 0) {
+      name = jaxci_operand_name(&p->target, is_result, (int)index);
+      fprintf(stderr, "jaxc-run: %s %ld", is_result ? "result" : "argument", index);
+      if (name[0] != '\0') fprintf(stderr, " ('%s')", name);
+      fprintf(stderr, "%s\n", rest);
+      return JAXCI_EXIT_DAMAGE;
+    }
+  }
+  fprintf(stderr, "jaxc-run: %s\n", damage->text);
+  return JAXCI_EXIT_DAMAGE;
+}
+
 /* Calls as often as is asked for, and looks at the memory after each. */
 static int run_calls(program *p) {
   jaxc_message message = {""};
   jaxc_message damage = {""};
-  int64_t count;
   jaxc_status status;
   for (int64_t i = 0; i < p->options.repeat; i++) {
     if (i > 0) { /* an argument with an alias was overwritten */
@@ -138,19 +172,19 @@ static int run_calls(program *p) {
       jaxc_host_call_poison(p->call);
     }
     status = jaxc_host_call_run(p->call, &message);
+    jaxci_watch_nothing();
     if (jaxc_host_call_check(p->call, &damage) != JAXC_OK) {
       if (status != JAXC_OK) (void)fail_error(status, &message);
-      fprintf(stderr, "jaxc-run: %s\n", damage.text);
-      return JAXCI_EXIT_DAMAGE;
+      return fail_damage(p, &damage);
     }
     if (status != JAXC_OK) return fail_error(status, &message);
   }
-  count = jaxc_host_allocation_count(p->host);
-  if (p->options.fail_allocation > count) {
-    fprintf(stderr,
-            "jaxc-run: --fail-allocation %lld: no allocation failed, there were %lld\n",
-            (long long)p->options.fail_allocation, (long long)count);
-  }
+  report_fault("--fail-allocation", p->options.fail_allocation, "allocation",
+               jaxc_host_allocation_count(p->host));
+  report_fault("--fail-request", p->options.fail_request, "request",
+               jaxc_host_request_count(p->host));
+  report_fault("--fail-error", p->options.fail_error, "error",
+               jaxc_host_error_count(p->host));
   return JAXCI_EXIT_DONE;
 }
 
@@ -180,17 +214,19 @@ static int write_results(const program *p) {
 }
 
 static int run(program *p) {
-  const jaxc_host_options options = jaxci_call_options(&p->options, &p->target);
+  const jaxc_host_options options = jaxci_call_options(&p->options);
   jaxc_message message = {""};
   int code = JAXCI_EXIT_DONE;
   int has_begun = 0;
   jaxc_status status = jaxc_host_create(&options, &p->host, &message);
   if (status != JAXC_OK) return fail_setup(status, &message);
   status = jaxci_call_probe(p->host, &p->target, &message);
+  if (status == JAXC_OK) status = jaxci_watch_start(&p->options, &p->target, &message);
   if (status != JAXC_OK) return fail_setup(status, &message);
   if (p->options.bench != 0) {
     status =
         jaxci_bench(p->host, &p->target, &p->options, &p->request, &has_begun, &message);
+    jaxci_watch_nothing();
     if (status != JAXC_OK) {
       code = has_begun ? fail_error(status, &message) : fail_setup(status, &message);
     }
@@ -243,7 +279,9 @@ int main(int argc, char **argv) {
   memset(&p, 0, sizeof p);
   code = work(&p, argc, (const char *const *)argv);
   jaxc_host_call_destroy(p.call);
-  jaxc_host_destroy(p.host);
+  jaxci_watch_tasks();
+  jaxc_host_destroy(p.host); /* after the tasks that its threads have */
+  jaxci_watch_nothing();
   for (int i = 0; i < p.request.argument_count; i++) free(p.request.arguments[i].data);
   free(p.request.arguments);
   free(p.request.results);

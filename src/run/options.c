@@ -41,26 +41,40 @@ const char jaxci_options_help[] =
     "What runs:\n"
     "  --instantiate SYMBOL, --prepare SYMBOL, --initialize SYMBOL\n"
     "                        further stages of a handler that does not say them itself\n"
-    "  --platform cpu|gpu    as which the host behaves\n"
+    "  --platform cpu|gpu    as which the host behaves; a handler for GPUs needs gpu,\n"
+    "                        and gets memory of this machine as the device's\n"
     "  --api MINOR           version of the API, 1 to 5\n"
-    "  --threads N|inline|none\n"
+    "  --threads N|inline|late|none\n"
     "                        size of the thread pool; inline: one that runs tasks at "
-    "once\n"
+    "once;\n"
+    "                        late: one that runs them when the handler has returned\n"
+    "  --timeout SECONDS     for the handler to return, and for its future; else 60 for\n"
+    "                        the future alone\n"
     "  --flush-denormals     as XLA does on a CPU\n"
     "  --repeat N            calls; each is checked\n"
     "  --bench [SECONDS]     measures instead, beside a handler that does nothing\n"
     "  --check               compares the call with the handler's description only\n"
+    "  --no-check            does not compare it, so that the handler itself refuses;\n"
+    "                        --result then says what the results are\n"
     "  --list                what the library has\n"
+    "\n"
+    "For valgrind and the address sanitizer:\n"
+    "  --exact               arrays end where their memory does, without guards, so\n"
+    "                        that reads beyond them are seen\n"
     "\n"
     "What goes wrong on purpose:\n"
     "  --fail-allocation K   the K-th allocation of host and runtime fails\n"
+    "  --fail-request K      the K-th time that the handler takes memory of the runtime\n"
+    "                        fails: device memory, an error, future, task, state, type\n"
+    "  --fail-error K        the K-th error that the handler makes fails\n"
     "  --short-frame N       frames say that they lack their last N bytes\n"
     "  --unknown-extensions N\n"
     "                        nodes of unknown types around those of each chain\n"
     "  --misalign N          bytes by which arguments miss their alignment\n"
     "\n"
     "Status: 0 done; 1 the handler's error, printed as CODE: text; 2 wrong usage;\n"
-    "3 the call wrote where it must not, or kept what it must give back.\n";
+    "3 the call wrote where it must not, did not write a result, or kept what it must\n"
+    "give back.\n";
 
 typedef enum {
   KIND_FLAG,     /* int64_t becomes 1 */
@@ -95,13 +109,18 @@ static const option table[] = {
     {"--api", KIND_NUMBER, PLACE(minor), 1, JAXC_ABI_MINOR_KNOWN},
     {"--threads", KIND_THREADS, PLACE(threads), 0, 1024},
     {"--flush-denormals", KIND_FLAG, PLACE(flush_denormals), 0, 0},
+    {"--timeout", KIND_NUMBER, PLACE(timeout), 1, 1000000},
+    {"--exact", KIND_FLAG, PLACE(exact), 0, 0},
     {"--fail-allocation", KIND_NUMBER, PLACE(fail_allocation), 1, INT64_MAX},
+    {"--fail-request", KIND_NUMBER, PLACE(fail_request), 1, INT64_MAX},
+    {"--fail-error", KIND_NUMBER, PLACE(fail_error), 1, INT64_MAX},
     {"--short-frame", KIND_NUMBER, PLACE(short_frame), 0, (int64_t)JAXC_ABI_FRAME_SIZE},
     {"--unknown-extensions", KIND_NUMBER, PLACE(unknown_extensions), 0, 1000},
     {"--misalign", KIND_NUMBER, PLACE(misalign), 0, 63},
     {"--repeat", KIND_NUMBER, PLACE(repeat), 1, INT64_MAX},
     {"--bench", KIND_BENCH, PLACE(bench), 0, 0},
     {"--check", KIND_FLAG, PLACE(check), 0, 0},
+    {"--no-check", KIND_FLAG, PLACE(no_check), 0, 0},
     {"--list", KIND_FLAG, PLACE(list), 0, 0},
     {"--help", KIND_FLAG, PLACE(help), 0, 0},
     {"-h", KIND_FLAG, PLACE(help), 0, 0},
@@ -145,11 +164,12 @@ static jaxc_status store(const option *o, const char *value, jaxci_options *out,
       list->items[list->count++] = value; /* there is room for all of argv */
       return JAXC_OK;
     case KIND_THREADS:
-      if (strcmp(value, "inline") != 0 && strcmp(value, "none") != 0 &&
+      if (strcmp(value, "inline") != 0 && strcmp(value, "late") != 0 &&
+          strcmp(value, "none") != 0 &&
           store_number(o, value, &out->thread_count, NULL) != JAXC_OK) {
         return JAXC_FAIL(
             message, JAXC_INVALID_ARGUMENT,
-            "--threads: expected a number from 0 to 1024, 'inline' or 'none', "
+            "--threads: expected a number from 0 to 1024, 'inline', 'late' or 'none', "
             "got '%s'",
             value);
       }
@@ -209,6 +229,11 @@ static jaxc_status check_options(const jaxci_options *o, jaxc_message *message) 
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                      "no handler is given after library '%s'; --list shows what it has",
                      o->library);
+  }
+  if (o->check != 0 && o->no_check != 0) {
+    return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
+                     "--no-check: --check does nothing but compare; expected one of "
+                     "them");
   }
   if (o->bench != 0 && o->repeat != 1) {
     return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,

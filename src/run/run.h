@@ -25,6 +25,7 @@
 #include <jaxc/host.h>
 #include <jaxc/library.h>
 #include <stdio.h>
+#include <string.h>
 
 /* What the program ends with. */
 enum {
@@ -138,15 +139,18 @@ typedef struct {
   jaxci_list args, results, outputs, attrs, aliases;
   const char *instantiate, *prepare, *initialize;
   const char *platform; /* "cpu", "gpu" or NULL */
-  const char *threads;  /* a number, "inline", "none" or NULL */
+  const char *threads;  /* a number, "inline", "late", "none" or NULL */
   int64_t thread_count;
   int64_t minor;
   int64_t flush_denormals;
-  int64_t fail_allocation, short_frame, unknown_extensions, misalign;
+  int64_t fail_allocation, fail_request, fail_error;
+  int64_t short_frame, unknown_extensions, misalign;
+  int64_t exact;
+  int64_t timeout; /* seconds, or 0 */
   int64_t repeat;
   int64_t bench;
   double bench_seconds;
-  int64_t list, check, help, version;
+  int64_t list, check, no_check, help, version;
 } jaxci_options;
 
 /* Reads the command line. INVALID_ARGUMENT naming option and value; RESOURCE_EXHAUSTED.
@@ -177,16 +181,20 @@ typedef struct {
   const jaxc_function *function;
   const jaxc_handler *handler;
   jaxc_abi_bundle bundle;
-  int is_gpu; /* by its own word */
+  const char *platform; /* by its own word: "cpu", "cuda"; NULL when it says none */
 } jaxci_target;
+
+static inline int jaxci_target_is_gpu(const jaxci_target *target) {
+  return target->platform != NULL && strcmp(target->platform, "cpu") != 0;
+}
 
 /* Loads the library and checks its table. NOT_FOUND with the loader's words. */
 JAXC_MUST_USE jaxc_status jaxci_library_open(const char *path, jaxci_library *out,
                                              jaxc_message *message);
 void jaxci_library_close(jaxci_library *library);
 
-/* The table of a hand-written handler, NULL when there is none. INVALID_ARGUMENT when it
- * is of another version or damaged. */
+/* The table of a hand-written handler, NULL when there is none; it may have no execute
+ * stage. INVALID_ARGUMENT when it is of another version or damaged. */
 JAXC_MUST_USE jaxc_status jaxci_library_handler(const jaxci_library *library,
                                                 const char *name,
                                                 const jaxc_handler **out,
@@ -304,9 +312,24 @@ void jaxci_describe_request(const jaxci_target *target, const jaxci_request *req
 
 /* ---- call.c ---- */
 
-/* The options of a host for these options; `target` may be NULL. */
-jaxc_host_options jaxci_call_options(const jaxci_options *options,
-                                     const jaxci_target *target);
+/* The options of a host for these options. */
+jaxc_host_options jaxci_call_options(const jaxci_options *options);
+
+/* Refuses to give a GPU's handler what the host calls device memory, unless it was asked
+ * for. */
+JAXC_MUST_USE jaxc_status jaxci_call_check_platform(const jaxci_options *options,
+                                                    const jaxci_target *target,
+                                                    jaxc_message *message);
+
+/* With --timeout, a thread that ends the program with status 1 when a handler has not
+ * returned in time, or its tasks have not ended. The target's handlers are replaced by
+ * some that say when they run. RESOURCE_EXHAUSTED. */
+JAXC_MUST_USE jaxc_status jaxci_watch_start(const jaxci_options *options,
+                                            jaxci_target *target, jaxc_message *message);
+
+/* Waiting begins for tasks, and ends. */
+void jaxci_watch_tasks(void);
+void jaxci_watch_nothing(void);
 
 /* Refuses stages of a bare symbol that are no handlers. */
 JAXC_MUST_USE jaxc_status jaxci_call_probe(jaxc_host *host, const jaxci_target *target,

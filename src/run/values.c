@@ -1,6 +1,6 @@
 /* values.c: elements in text and in memory, with the limits of each type.
  *
- *   i8: -128    u64: 0xff    f32: 1e-5, inf    c64: 1.5-2j    bool: true
+ *   i8: -128    u64: 0xff    f32: 1e-5, inf    c64: 1.5-2j or 1.5,-2    bool: true
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -157,7 +157,7 @@ static jaxc_status parse_float(int32_t dtype, const char *text, void *out,
   return fail_large(dtype, text, message);
 }
 
-/* "1", "2j", "1+2j", and the same in parentheses. */
+/* "1", "2j", "1+2j", "1,2", and the same in parentheses. */
 static jaxc_status parse_complex(int32_t dtype, const char *text, void *out,
                                  jaxc_message *message) {
   const int is_double = dtype == JAXC_C128;
@@ -169,6 +169,8 @@ static jaxc_status parse_complex(int32_t dtype, const char *text, void *out,
   if (end != NULL && (*end == '+' || *end == '-')) {
     end = parse_real(end, is_double, &parts[1], &large[1]);
     end = end != NULL && (*end == 'j' || *end == 'i') ? end + 1 : NULL;
+  } else if (end != NULL && *end == ',') {
+    end = parse_real(end + 1, is_double, &parts[1], &large[1]);
   } else if (end != NULL && (*end == 'j' || *end == 'i')) {
     parts[1] = parts[0];
     parts[0] = 0;

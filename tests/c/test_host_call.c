@@ -185,13 +185,85 @@ static void check_write(int side, int offset, const char *text) {
 }
 
 TEST(writes_around_operands_are_found) {
-  check_write(1, 16, "result 0 was written outside its 16 bytes: 0 bytes behind its end");
-  check_write(1, 20, "result 0 was written outside its 16 bytes: 4 bytes behind its end");
-  check_write(1, -1, "result 0 was written outside its 16 bytes: 1 bytes before its start");
-  check_write(0, -8,
-              "argument 0 was written outside its 16 bytes: 8 bytes before its start");
-  check_write(0, 16, "argument 0 was written outside its 16 bytes: 0 bytes behind its end");
+  check_write(1, 16, "result 0 was written right behind its end");
+  check_write(1, 17, "result 0 was written 1 byte behind its end");
+  check_write(1, 21, "result 0 was written 5 bytes behind its end");
+  check_write(1, -1, "result 0 was written right before its start");
+  check_write(1, -3, "result 0 was written 3 bytes before its start");
+  check_write(0, -8, "argument 0 was written 8 bytes before its start");
+  check_write(0, 16, "argument 0 was written right behind its end");
   check_write(1, 15, NULL);
+}
+
+/* ---- results that are not written ---- */
+
+static jaxc_status run_and_check(void) {
+  message.text[0] = '\0';
+  CHECK_INT(jaxc_host_call_run(call, &message), JAXC_OK);
+  return jaxc_host_call_check(call, &message);
+}
+
+TEST(a_result_that_is_not_written_is_found) {
+  const int64_t two = 2;
+  begin(JAXC_HOST_CPU);
+  CHECK_INT(result(JAXC_F32, 1, &two, NULL), JAXC_OK);
+  CHECK_INT(result(JAXC_F32, 1, &two, NULL), JAXC_OK);
+  act = write_byte;
+  write_side = 1;
+  write_offset = 7;
+  CHECK_INT(run_and_check(), JAXC_DATA_LOSS);
+  CHECK_TEXT(message.text, "result 1 was not written");
+  end(host, call);
+}
+
+TEST(a_write_beyond_a_result_says_more_than_that_it_was_not_written) {
+  check_write(1, 19, "result 0 was written 3 bytes behind its end");
+}
+
+TEST(results_that_are_small_or_empty_or_tokens_need_not_be_written) {
+  const int64_t seven = 7, none = 0;
+  begin(JAXC_HOST_CPU);
+  CHECK_INT(result(JAXC_U8, 1, &seven, NULL), JAXC_OK);
+  CHECK_INT(result(JAXC_F64, 1, &none, NULL), JAXC_OK);
+  CHECK_INT(result(JAXC_TOKEN, 0, NULL, NULL), JAXC_OK);
+  CHECK_INT(run_and_check(), JAXC_OK);
+  end(host, call);
+}
+
+TEST(results_in_other_memory_or_with_an_alias_need_not_be_written) {
+  const int64_t two = 2;
+  unsigned char y[8];
+  memset(y, 0xCB, sizeof y);
+  begin(JAXC_HOST_CPU);
+  CHECK_INT(argument(JAXC_F32, 1, &two, NULL), JAXC_OK);
+  CHECK_INT(result(JAXC_F32, 1, &two, y), JAXC_OK);
+  CHECK_INT(result(JAXC_F32, 1, &two, NULL), JAXC_OK);
+  CHECK_INT(jaxc_host_call_alias(call, 0, 1, &message), JAXC_OK);
+  memset(jaxc_host_call_argument_data(call, 0, NULL), 0xCB, 8);
+  CHECK_INT(run_and_check(), JAXC_OK);
+  end(host, call);
+}
+
+static jaxc_abi_error *abort_call(jaxc_abi_call_frame *frame) {
+  return jaxc_error_create(frame->api, JAXC_ABORTED, "no");
+}
+
+TEST(only_a_call_that_succeeded_must_have_written) {
+  const int64_t two = 2;
+  begin(JAXC_HOST_CPU);
+  CHECK_INT(result(JAXC_F32, 1, &two, NULL), JAXC_OK);
+  CHECK_INT(jaxc_host_call_check(call, &message), JAXC_OK); /* none was made */
+  act = abort_call;
+  CHECK_INT(jaxc_host_call_run(call, &message), JAXC_ABORTED);
+  CHECK_INT(jaxc_host_call_check(call, &message), JAXC_OK);
+  act = NULL;
+  CHECK_INT(run_and_check(), JAXC_DATA_LOSS);
+  jaxc_host_call_poison(call);
+  CHECK_INT(jaxc_host_call_check(call, &message), JAXC_OK); /* none was made since */
+  act = abort_call;
+  CHECK_INT(jaxc_host_call_run(call, &message), JAXC_ABORTED);
+  CHECK_INT(jaxc_host_call_check(call, &message), JAXC_OK);
+  end(host, call);
 }
 
 TEST(a_write_into_an_argument_is_found) {

@@ -93,6 +93,8 @@ static jaxc_status use_host(jaxc_host *host) {
   return status;
 }
 
+static int uses_exact_memory;
+
 /* Allocations that a whole use takes; each of them fails in turn. */
 static void step(int profile, int thread_count) {
   jaxc_host_options options = {.struct_size = sizeof options};
@@ -101,6 +103,7 @@ static void step(int profile, int thread_count) {
   options.profile = profile;
   options.thread_count = thread_count;
   options.faults.unknown_extensions = 1;
+  options.exact_memory = uses_exact_memory;
   for (int64_t k = 1;; k++) {
     jaxc_host *host;
     jaxc_status status;
@@ -135,6 +138,94 @@ TEST(each_allocation_may_fail_on_a_cpu) { step(JAXC_HOST_CPU, 0); }
 TEST(each_allocation_may_fail_with_a_pool) { step(JAXC_HOST_CPU, 2); }
 TEST(each_allocation_may_fail_on_a_gpu) { step(JAXC_HOST_GPU, 0); }
 
+/* ---- each request of the handler in turn ---- */
+
+/* Only what the handler asks for fails; the host itself comes through. */
+static int64_t step_requests(int profile, int thread_count) {
+  jaxc_host_options options = {.struct_size = sizeof options};
+  options.profile = profile;
+  options.thread_count = thread_count;
+  for (int64_t k = 1;; k++) {
+    jaxc_host *host;
+    jaxc_status status;
+    int64_t count;
+    options.faults.fail_request = k;
+    plan_type.id.type_id = 0;
+    message.text[0] = '\0';
+    CHECK_INT(jaxc_host_create(&options, &host, &message), JAXC_OK);
+    status = use_host(host);
+    count = jaxc_host_request_count(host);
+    CHECK_INT(jaxc_host_leaks(host, NULL), JAXC_OK);
+    jaxc_host_destroy(host);
+    if (count < k) {
+      CHECK_INT(status, JAXC_OK);
+      return k - 1;
+    }
+    CHECK(status == JAXC_RESOURCE_EXHAUSTED);
+  }
+}
+
+TEST(each_request_of_a_handler_may_fail) {
+  /* The type by each of two stages, and a state; in each of two runs a task on a CPU or
+   * memory on a GPU, and a future. */
+  CHECK_INT(step_requests(JAXC_HOST_CPU, 0), 7);
+  CHECK_INT(step_requests(JAXC_HOST_CPU, 2), 7);
+  CHECK_INT(step_requests(JAXC_HOST_CPU, JAXC_HOST_LATE), 7);
+  CHECK_INT(step_requests(JAXC_HOST_GPU, 0), 7);
+}
+
+static jaxc_abi_error *ask_memory(jaxc_abi_call_frame *frame) {
+  jaxc_abi_memory_allocate_args args = {sizeof args, NULL, frame->context, 40, 1, NULL};
+  return frame->api->memory_allocate(&args);
+}
+static jaxc_abi_error *ask_future(jaxc_abi_call_frame *frame) {
+  jaxc_abi_future_create_args args = {16, NULL, NULL};
+  return frame->api->future_create(&args);
+}
+static jaxc_abi_error *ask_task(jaxc_abi_call_frame *frame) {
+  jaxc_abi_schedule_args args = {sizeof args, NULL, frame->context, nothing, NULL};
+  return frame->api->schedule(&args);
+}
+static jaxc_abi_type_id other_id;
+static jaxc_abi_error *ask_type(jaxc_abi_call_frame *frame) {
+  static const jaxc_abi_type_info info = {24, NULL, destroy};
+  jaxc_abi_type_register_args args = {40, NULL, {"faults.t", 8}, &other_id, &info};
+  return frame->api->type_register(&args);
+}
+static jaxc_abi_error *ask_state(jaxc_abi_call_frame *frame) {
+  static int state;
+  jaxc_abi_state_args args = {JAXC_ABI_STATE_SIZE, NULL, frame->context, {{0, 0, 0}}};
+  jaxc_abi_error *const error = ask_type(frame);
+  if (error != NULL) return error;
+  args.u.staged.stage = JAXC_STAGE_INSTANTIATE;
+  args.u.staged.type_id = &other_id;
+  args.u.staged.state = &state;
+  return frame->api->state_set(&args);
+}
+static jaxc_abi_error *ask_error(jaxc_abi_call_frame *frame) {
+  return jaxc_error_create(frame->api, JAXC_ABORTED, "stop");
+}
+
+static void check_request(int profile, int64_t k, action *ask, const char *text) {
+  jaxc_host_options options = {.struct_size = sizeof options};
+  jaxc_host *host;
+  options.profile = profile;
+  options.faults.fail_request = k;
+  host = make_host_as(&options);
+  expect(host, JAXC_STAGE_EXECUTE, ask, JAXC_RESOURCE_EXHAUSTED, text);
+  CHECK_INT(jaxc_host_request_count(host), k);
+  end(host, NULL);
+}
+
+TEST(a_request_that_fails_says_what_there_is_no_memory_for) {
+  check_request(JAXC_HOST_GPU, 1, ask_memory, "no device memory for 40 bytes");
+  check_request(JAXC_HOST_CPU, 1, ask_future, "no memory for a future");
+  check_request(JAXC_HOST_CPU, 1, ask_task, "no memory for a task of the pool");
+  check_request(JAXC_HOST_CPU, 1, ask_type, "no memory for a type");
+  check_request(JAXC_HOST_CPU, 2, ask_state, "no memory for a state");
+  check_request(JAXC_HOST_CPU, 1, ask_error, "");
+}
+
 /* ---- errors that there is no memory for ---- */
 
 static jaxc_abi_error *make_error(jaxc_abi_call_frame *frame) {
@@ -149,6 +240,7 @@ TEST(an_error_that_fails_is_the_shared_one_without_text) {
   expect(host, JAXC_STAGE_EXECUTE, make_error, JAXC_ABORTED, "stop");
   expect(host, JAXC_STAGE_EXECUTE, make_error, JAXC_RESOURCE_EXHAUSTED, "");
   expect(host, JAXC_STAGE_EXECUTE, make_error, JAXC_ABORTED, "stop");
+  CHECK_INT(jaxc_host_error_count(host), 3);
   end(host, NULL);
 }
 
@@ -235,6 +327,11 @@ TEST(unknown_extensions_lie_before_and_behind_the_query) {
   end(host, call);
 }
 
+static jaxc_abi_error *write_result(jaxc_abi_call_frame *frame) {
+  ((char *)((jaxc_abi_buffer *)frame->results.data[0])->data)[0] = 1;
+  return NULL;
+}
+
 TEST(arguments_may_miss_their_alignment) {
   jaxc_host_options options = {.struct_size = sizeof options};
   const int64_t dims = 9;
@@ -247,6 +344,7 @@ TEST(arguments_may_miss_their_alignment) {
   CHECK_INT(jaxc_host_call_result(call, JAXC_F64, 1, &dims, NULL, &message), JAXC_OK);
   CHECK_INT((uintptr_t)jaxc_host_call_argument_data(call, 0, NULL) % 64, 4);
   CHECK_INT((uintptr_t)jaxc_host_call_result_data(call, 0, NULL) % 64, 0);
+  act = write_result;
   CHECK_INT(jaxc_host_call_run(call, &message), JAXC_OK);
   CHECK_INT(jaxc_host_call_check(call, &message), JAXC_OK);
   end(host, call);
@@ -269,6 +367,65 @@ TEST(guards_and_poison_have_the_bytes_of_the_options) {
   CHECK_INT(y[3], 0x22);
   CHECK_INT(y[4], 0x11);
   end(host, call);
+}
+
+/* ---- memory that ends where the operand does ---- */
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#endif
+#ifdef HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
+static void check_end(const unsigned char *data, size_t bytes) {
+#ifdef HAS_ASAN
+  for (size_t i = 0; i < bytes; i++) CHECK(!__asan_address_is_poisoned(data + i));
+  CHECK(__asan_address_is_poisoned(data + bytes));
+#else
+  (void)data, (void)bytes; /* scripts/sanitize.py looks; tests/run asks valgrind */
+#endif
+}
+
+static void check_exact(size_t misalignment, int64_t size) {
+  jaxc_host_options options = {.struct_size = sizeof options};
+  jaxc_host *host;
+  jaxc_host_call *call;
+  unsigned char *x, *y;
+  options.exact_memory = 1;
+  options.faults.misalignment = misalignment;
+  host = make_host_as(&options);
+  call = make_call(host);
+  CHECK_INT(jaxc_host_call_argument(call, JAXC_U8, 1, &size, NULL, &message), JAXC_OK);
+  CHECK_INT(jaxc_host_call_result(call, JAXC_U8, 1, &size, NULL, &message), JAXC_OK);
+  x = (unsigned char *)jaxc_host_call_argument_data(call, 0, NULL);
+  y = (unsigned char *)jaxc_host_call_result_data(call, 0, NULL);
+  CHECK_INT((uintptr_t)x % 64, misalignment);
+  CHECK_INT((uintptr_t)y % 64, 0);
+  for (int64_t i = 0; i < size; i++) CHECK(x[i] == 0 && y[i] == 0xCB);
+  check_end(x, (size_t)size);
+  check_end(y, (size_t)size);
+  CHECK_INT(jaxc_host_call_run(call, &message), JAXC_OK);
+  CHECK_INT(jaxc_host_call_check(call, &message), size < 8 ? JAXC_OK : JAXC_DATA_LOSS);
+  end(host, call);
+}
+
+TEST(exact_memory_ends_where_the_operand_does) {
+  check_exact(0, 64);
+  check_exact(0, 13);
+  check_exact(0, 1);
+  check_exact(0, 0);
+  check_exact(4, 13);
+  check_exact(4, 0);
+}
+
+TEST(each_allocation_may_fail_with_exact_memory) {
+  uses_exact_memory = 1;
+  step(JAXC_HOST_CPU, 0);
 }
 
 TEST_MAIN

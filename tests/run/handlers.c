@@ -4,7 +4,10 @@
  */
 #include <jaxc/jaxc.h>
 #include <math.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- the example of handler.h ---- */
 
@@ -86,9 +89,76 @@ static jaxc_status keep_error(jaxc_context *context, const void *data) {
   return JAXC_OK;
 }
 
+static jaxc_status read_behind(jaxc_context *context, const void *data) {
+  const copy_call *call = data;
+  const size_t bytes = (size_t)call->x.count * jaxc_dtype_size(call->x.dtype);
+  (void)context;
+  ((char *)call->y.data)[0] = ((const char *)call->x.data)[bytes];
+  return JAXC_OK;
+}
+static jaxc_status write_nothing(jaxc_context *context, const void *data) {
+  (void)context, (void)data;
+  return JAXC_OK;
+}
+static jaxc_status finish_twice(jaxc_context *context, const void *data) {
+  jaxc_future future;
+  (void)data;
+  JAXC_TRY(jaxc_future_begin(context, &future));
+  jaxc_future_finish(&future, JAXC_OK, NULL);
+  jaxc_future_finish(&future, JAXC_OK, NULL);
+  return JAXC_OK;
+}
+static jaxc_status never_finish(jaxc_context *context, const void *data) {
+  jaxc_future future;
+  (void)data;
+  return jaxc_future_begin(context, &future);
+}
+
+JAXC_HANDLER(ReadBehind, copy_call, copy_fields, .execute = read_behind);
+JAXC_HANDLER(WriteNothing, copy_call, copy_fields, .execute = write_nothing);
+JAXC_HANDLER(FinishTwice, copy_call, copy_fields, .execute = finish_twice);
+JAXC_HANDLER(NeverFinish, copy_call, copy_fields, .execute = never_finish);
 JAXC_HANDLER(WriteArgument, copy_call, copy_fields, .execute = write_argument);
 JAXC_HANDLER(WriteBehind, copy_call, copy_fields, .execute = write_behind);
 JAXC_HANDLER(KeepError, copy_call, copy_fields, .execute = keep_error);
+
+/* ---- tasks ---- */
+
+static void set_flag(void *data) { atomic_store((_Atomic int *)data, 1); }
+static void sleep_long(void *data) {
+  (void)data;
+  (void)sleep(1000);
+}
+static jaxc_status wait_for_task(jaxc_context *context, const void *data) {
+  _Atomic int is_done = 0;
+  (void)data;
+  JAXC_TRY(jaxc_context_schedule(context, set_flag, (void *)&is_done));
+  while (!atomic_load(&is_done)) (void)sched_yield();
+  return JAXC_OK;
+}
+static jaxc_status leave_task(jaxc_context *context, const void *data) {
+  (void)data;
+  return jaxc_context_schedule(context, sleep_long, NULL);
+}
+
+static const jaxc_field no_fields[] = {JAXC_ALL_ATTRIBUTES(copy_call, all)};
+JAXC_HANDLER(WaitForTask, copy_call, no_fields, .execute = wait_for_task);
+JAXC_HANDLER(LeaveTask, copy_call, no_fields, .execute = leave_task);
+
+/* ---- that cannot be called here, or not with these operands ---- */
+
+typedef struct {
+  JAXC_VIEW(const float) x;
+  JAXC_VIEW(const float) scale;
+} between_call;
+static const jaxc_field between_fields[] = {
+    JAXC_ARGUMENT(between_call, x, 1),
+    JAXC_OPTIONAL_ARGUMENT(between_call, scale, 0),
+};
+JAXC_HANDLER(Between, between_call, between_fields, .execute = write_nothing);
+JAXC_HANDLER(OnCuda, copy_call, copy_fields, .execute = copy, .platform = "cuda");
+JAXC_HANDLER(OnRocm, copy_call, copy_fields, .execute = copy, .platform = "rocm");
+JAXC_HANDLER(NoExecute, copy_call, no_fields, .instantiate = write_nothing);
 
 /* ---- every kind of attribute ---- */
 

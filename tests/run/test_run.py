@@ -109,6 +109,10 @@ def numbers(output: str, result: int = 0) -> list[float]:
     return [float(word) for word in line.split("] ", 1)[1].split()]
 
 
+NAMES = ["Attributes", "Between", "Copy", "Facts", "FinishTwice", "KeepError", "LeaveTask",
+         "NeverFinish", "NoExecute", "OnCuda", "OnRocm", "ReadBehind", "RmsNorm", "Stages",
+         "WaitForTask", "WriteArgument", "WriteBehind", "WriteNothing"]  # fmt: skip
+
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 
@@ -153,6 +157,14 @@ def test_attributes_of_every_kind_arrive(user: User) -> None:
     assert numbers(out) == [1, -128, 16, 2.5, 1.5, -2, 7, 3.5, 4096, 3, 2, -5]
 
 
+@pytest.mark.parametrize("text", ["c64:1.5,-2", "(1.5,-2)", "1.5,-2", "c64:1.5-2j", "(1.5-2j)"])
+def test_a_complex_attribute_is_a_pair_or_a_sum(user: User, text: str) -> None:
+    words = [w for a in ALL if not a.startswith("pair") for w in ("--attr", a)]
+    out = user.ok("handlers.so", "Attributes", "--result", "f64[12]", *words,
+                  "--attr", f"pair={text}")  # fmt: skip
+    assert numbers(out)[4:6] == [1.5, -2]
+
+
 ALL = ["flag=true", "small=1", "large=1", "real=1", "pair=1", "text=a", "weights=f32[]:",
        "address=0", "options.k=1", "mode=0"]  # fmt: skip
 
@@ -166,6 +178,10 @@ ALL = ["flag=true", "small=1", "large=1", "real=1", "pair=1", "text=a", "weights
         ("large=-1", "--attr large=-1: -1 is outside the range of uint64: expected 0 to 18446744073709551615"),
         ("flag=2", "--attr flag=2: '2' is no bool; expected true or false"),
         ("real=1.5.", "--attr real=1.5.: '1.5.' is no float64; expected a number"),
+        ("pair=1,", "--attr pair=1,: '1,' is no complex64; expected a complex number, such as 1.5-2j"),
+        ("pair=1,2j", "--attr pair=1,2j: '1,2j' is no complex64; expected a complex number, such as 1.5-2j"),
+        ("pair=1,2,3", "--attr pair=1,2,3: '1,2,3' is no complex64; expected a complex number, such as 1.5-2j"),
+        ("pair=1,1e39", "--attr pair=1,1e39: 1,1e39 is outside the range of complex64"),
         ("pair=1+2", "--attr pair=1+2: '1+2' is no complex64; expected a complex number, such as 1.5-2j"),
         ("weights=1,,2", "--attr weights=1,,2: '' is no float32; expected a number"),
         ("weights=1,", "--attr weights=1,: expected a value after ','"),
@@ -234,6 +250,111 @@ def test_a_call_that_does_not_fit_the_table_is_refused(
     user: User, words: list[str], message: str
 ) -> None:
     assert user.refuses("handlers.so", "RmsNorm", "--attr", "eps=1", *words) == message
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_number_of_operands_that_may_vary_is_a_range(user: User, count: int) -> None:
+    words = ["--arg=f32[1]"] * count
+    assert user.refuses("handlers.so", "Between", *words) == (
+        "--arg: handler 'Between' has 1 to 2 arguments: 'x' (float32, 1 axis), 'scale' "
+        f"(float32, 0 axes, may be absent); got {count}"
+    )
+
+
+def test_a_number_of_operands_in_the_range_is_taken(user: User) -> None:
+    user.ok("handlers.so", "Between", "--arg=f32[1]")
+    user.ok("handlers.so", "Between", "--arg=f32[1]", "--arg=f32")
+
+
+@pytest.mark.parametrize(("name", "platform"), [("OnCuda", "cuda"), ("OnRocm", "rocm")])
+@pytest.mark.parametrize("given", [[], ["--platform", "cpu"], ["--check"]])
+def test_a_handler_for_gpus_is_not_called_by_chance(
+    user: User, name: str, platform: str, given: list[str]
+) -> None:
+    words = ["handlers.so", name, "--arg", "u8[9]=5", "--result", "u8[9]"]
+    assert user.refuses(*words, *given) == (
+        f"'{name}' is for {platform}, and the host has no device memory; --platform gpu calls "
+        "it with memory of this machine all the same"
+    )
+
+
+def test_a_handler_for_gpus_is_called_when_it_is_meant(user: User) -> None:
+    words = ["handlers.so", "OnCuda", "--arg", "u8[2]=5", "--result", "u8[2]"]
+    assert numbers(user.ok(*words, "--platform", "gpu")) == [5, 5]
+
+
+def test_a_handler_without_execute_is_refused(user: User) -> None:
+    assert user.refuses("handlers.so", "NoExecute") == (
+        "handler 'NoExecute' cannot be called: its table has no execute stage"
+    )
+
+
+# ---- calls that are not compared with the description ----
+
+
+def test_without_a_check_the_handler_itself_refuses(user: User) -> None:
+    words = ["handlers.so", "RmsNorm", "--arg", "f64[3]", "--result", "f32[3]"]
+    assert user.refuses(*words, "--attr", "eps=1").startswith("argument 0 is 'x'")
+    text = user.fails(1, *words, "--attr", "eps=1", "--no-check")
+    assert text.startswith("INVALID_ARGUMENT: RmsNorm: argument 0")
+    assert "float64" in text
+
+
+@pytest.mark.parametrize(
+    ("attrs", "message"),
+    [
+        ([], "eps"),
+        (["eps=f64:1"], "float64"),
+        (["eps=str:text"], "eps"),
+        (["eps=1", "other=i64:3"], "other"),
+    ],
+)
+def test_without_a_check_attributes_are_sent_as_they_are(
+    user: User, attrs: list[str], message: str
+) -> None:
+    words = [w for a in attrs for w in ("--attr", a)]
+    text = user.fails(1, "handlers.so", "RmsNorm", "--arg", "f32[3]", "--result", "f32[3]",
+                      "--no-check", *words)  # fmt: skip
+    assert text.startswith("INVALID_ARGUMENT: RmsNorm: ")
+    assert message in text.removeprefix("INVALID_ARGUMENT: RmsNorm: ")
+
+
+def test_without_a_check_a_text_may_be_sent_as_a_number(user: User) -> None:
+    words = [w for a in ALL if a != "text=a" for w in ("--attr", a)]
+    user.ok("handlers.so", "Attributes", "--result", "f64[12]", *words, "--attr", "text=f32:1")
+    text = user.fails(1, "handlers.so", "Attributes", "--result", "f64[12]", *words,
+                      "--attr", "text=f32:1", "--no-check")  # fmt: skip
+    assert "text" in text
+
+
+def test_without_a_check_the_number_of_an_enum_is_the_handlers_to_refuse(user: User) -> None:
+    words = [w for a in ALL if a != "mode=0" for w in ("--attr", a)]
+    text = user.fails(1, "handlers.so", "Attributes", "--result", "f64[12]", *words,
+                      "--attr", "mode=3", "--no-check")  # fmt: skip
+    assert "mode" in text
+
+
+def test_without_a_check_a_value_must_still_fit_its_type(user: User) -> None:
+    assert user.refuses("handlers.so", "Attributes", "--no-check", "--attr", "small=300") == (
+        "--attr small=300: 300 is outside the range of int8: expected -128 to 127"
+    )
+    assert user.refuses("handlers.so", "RmsNorm", "--no-check", "--attr", "other=1") == (
+        "--attr other=1: nothing says which type it has; expected TYPE:VALUE, such as "
+        "f32:1e-5, i64:3, str:text or f32[]:1,2"
+    )
+
+
+def test_without_a_check_a_function_refuses_by_itself(user: User) -> None:
+    words = ["kernels.so", "rms_norm", "--arg", "f64[3]", "--arg", "f32", "--no-check"]
+    text = user.fails(1, *words, "--result", "f32[3]")
+    assert text.startswith("INVALID_ARGUMENT: rms_norm: ")
+    assert "float64" in text
+    good = ["kernels.so", "rms_norm", "--arg", "f32[3]=2", "--arg", "f32", "--no-check"]
+    assert numbers(user.ok(*good, "--result", "f32[3]")) == [1, 1, 1]
+    assert user.refuses(*good, "-o", "y.npy") == (
+        "-o y.npy: expected at most 0 of them, one for each result, got 1; --result says what "
+        "a result is"
+    )
 
 
 def test_stages_are_found_in_the_table(user: User) -> None:
@@ -476,8 +597,7 @@ def test_names_are_read_from_either_hash_table(user: User, tmp_path: Path, style
     compile_c(folder / "styled.so", [HERE / "handlers.c"], *flags)
     out = user.ok(f"{style}/styled.so", "--list")
     names = re.findall(r"^handler (\w+)", out, re.MULTILINE)
-    assert names == ["Attributes", "Copy", "Facts", "KeepError", "RmsNorm", "Stages",
-                     "WriteArgument", "WriteBehind"]  # fmt: skip
+    assert names == NAMES
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="symbols are listed on ELF systems")
@@ -488,6 +608,66 @@ def test_a_library_that_exports_nothing_has_no_handlers(user: User) -> None:
     compile_c(user.folder / "none.so", [user.folder / "none.c"], "-shared", "-fPIC",
               "-fvisibility=hidden")  # fmt: skip
     assert user.ok("none.so", "--list") == "none.so: not written by jaxc\n\nno handlers\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="symbols are listed on ELF systems")
+def test_the_list_begins_with_the_number_of_handlers(user: User) -> None:
+    assert user.ok("handlers.so", "--list").startswith(f"handlers.so: {len(NAMES)} handlers\n")
+
+
+def test_the_list_shows_a_handler_that_has_no_execute(user: User) -> None:
+    lines = """
+handler NoExecute (cpu)
+  attribute: all, all attributes, of any name
+  stages: instantiate
+  cannot be called: it has no execute stage
+"""
+    assert user.ok("handlers.so", "NoExecute", "--list") == lines
+    if sys.platform == "linux":
+        assert lines in user.ok("handlers.so", "--list")
+
+
+BAD_HANDLERS = """
+#include <jaxc/jaxc.h>
+typedef struct { int64_t k; } one_call;
+static const jaxc_field one[] = {JAXC_ATTRIBUTE(one_call, k)};
+static jaxc_status fine(jaxc_context *c, const void *d) { (void)c, (void)d; return JAXC_OK; }
+JAXC_HANDLER(Fine, one_call, one, .execute = fine);
+JAXC_EXPORT const jaxc_handler jaxc_handler_Damaged = {
+    .struct_size = sizeof(jaxc_handler), .abi_version = JAXC_HANDLER_ABI, .field_count = 3};
+JAXC_EXPORT const jaxc_handler jaxc_handler_Old = {
+    .struct_size = sizeof(jaxc_handler), .abi_version = 99};
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="symbols are listed on ELF systems")
+def test_a_bad_handler_does_not_hide_the_others(user: User) -> None:
+    (user.folder / "bad.c").write_text(BAD_HANDLERS)
+    compile_c(user.folder / "bad.so", [user.folder / "bad.c"], "-shared", "-fPIC",
+              "-Wno-missing-field-initializers")  # fmt: skip
+    assert (
+        user.ok("bad.so", "--list")
+        == """bad.so: 3 handlers
+
+handler Damaged (cannot be called)
+  bad.so: jaxc_handler_Damaged is damaged
+
+handler Fine (cpu)
+  attribute: k, int64
+  stages: execute
+
+handler Old (cannot be called)
+  bad.so: jaxc_handler_Old has version 99, expected version 1
+"""
+    )
+    user.ok("bad.so", "Fine", "--attr", "k=1")
+    assert user.refuses("bad.so", "Damaged") == "bad.so: jaxc_handler_Damaged is damaged"
+    assert (
+        user.refuses("bad.so", "Damaged", "--list") == "bad.so: jaxc_handler_Damaged is damaged"
+    )
+    assert user.refuses("bad.so", "Old") == (
+        "bad.so: jaxc_handler_Old has version 99, expected version 1"
+    )
 
 
 def test_the_list_of_one_name_shows_it_alone(user: User) -> None:
@@ -521,10 +701,13 @@ def facts(user: User, *words: str) -> list[float]:
     [
         ("--threads 3", 0, 3),
         ("--threads inline", 0, 1),
+        ("--threads late", 0, 1),
         ("--threads none", 0, -1),
         ("--threads 0", 0, 0),
         ("--misalign 4", 1, 4),
         ("--misalign 0", 1, 0),
+        ("--exact", 1, 0),
+        ("--exact --misalign 4", 1, 4),
         ("--api 1", 2, 1),
         ("--api 4", 2, 4),
         ("--check-nothing", 2, 5),
@@ -565,17 +748,138 @@ def test_each_allocation_can_fail_until_none_does(user: User) -> None:
     )
 
 
+def test_each_request_of_a_handler_can_fail_until_none_does(user: User) -> None:
+    words = ["handlers.so", "Stages", "--attr", "k=1", "--result", "i64[1]"]
+    for k in range(1, 20):
+        done = user.run(*words, "--fail-request", str(k))
+        if done.returncode == 0:
+            break
+        assert done.returncode == 1
+        assert done.stderr.startswith("RESOURCE_EXHAUSTED: ")
+    assert k == 4  # the type by each of two stages, and the state
+    assert done.stderr == "jaxc-run: --fail-request 4: no request failed, there were 3\n"
+
+
+def test_an_error_can_fail(user: User) -> None:
+    words = ["handlers.so", "RmsNorm", "--arg", "f32[4]", "--attr", "eps=1"]
+    text = user.fails(1, *words, "--result", "f32[5]", "--fail-error", "1")
+    assert text == "RESOURCE_EXHAUSTED: \n"
+    done = user.run(*words, "--result", "f32[4]", "--fail-error", "2")
+    assert done.returncode == 0
+    assert done.stderr == "jaxc-run: --fail-error 2: no error failed, there were 0\n"
+
+
 @pytest.mark.parametrize(
     ("handler", "message"),
     [
-        ("WriteArgument", "argument 0 was written"),
-        ("WriteBehind", "result 0 was written outside its 3 bytes"),
-        ("KeepError", "1 errors neither returned nor destroyed"),
+        ("WriteArgument", "argument 0 ('x') was written: byte 0 of 3 is 0x11, and was 0x00"),
+        ("WriteBehind", "result 0 ('y') was written right behind its end"),
+        ("KeepError", "left behind: 1 error neither returned nor destroyed"),
+        ("FinishTwice", "1 future finished twice"),
     ],
 )
 def test_damage_is_status_3(user: User, handler: str, message: str) -> None:
     text = user.fails(3, "handlers.so", handler, "--arg", "u8[3]", "--result", "u8[3]")
-    assert message in text
+    assert text == f"jaxc-run: {message}\n"
+
+
+def test_a_result_that_is_not_written_is_damage(user: User) -> None:
+    words = ["handlers.so", "WriteNothing", "--arg", "f32[2]", "--result"]
+    assert user.fails(3, *words, "f32[2]") == "jaxc-run: result 0 ('y') was not written\n"
+    assert user.fails(3, *words, "f32[2]", "--exact") == (
+        "jaxc-run: result 0 ('y') was not written\n"
+    )
+
+
+def test_damage_names_what_the_user_gave_and_not_the_token(user: User) -> None:
+    source = (
+        "#pragma jaxc effect\nvoid late(int n, const float x[n], float y[n]) { y[n] = x[0]; }"
+    )
+    shutil.copy(jaxc.compile(source).path, user.folder / "late.so")
+    text = user.fails(3, "late.so", "late", "--arg", "f32[4]")
+    assert text == "jaxc-run: result 0 ('y') was written right behind its end\n"
+
+
+def test_damage_of_a_handler_without_a_description_has_no_name(user: User) -> None:
+    (user.folder / "bare.c").write_text(
+        "#include <jaxc/jaxc.h>\n"
+        "JAXC_EXPORT jaxc_abi_error *Lazy(jaxc_abi_call_frame *frame);\n"
+        "jaxc_abi_error *Lazy(jaxc_abi_call_frame *frame) {\n"
+        "  (void)jaxc_call_answer_metadata(frame, 0);\n"
+        "  return NULL;\n}\n"
+    )
+    compile_c(user.folder / "bare.so", [user.folder / "bare.c"], "-shared", "-fPIC")
+    text = user.fails(3, "bare.so", "Lazy", "--result", "f64[1]")
+    assert text == "jaxc-run: result 0 was not written\n"
+
+
+# ---- reads beyond an array ----
+
+
+def test_valgrind_sees_a_read_beyond_an_exact_array(user: User) -> None:
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        pytest.skip("no valgrind here")
+    words = ["handlers.so", "ReadBehind", "--arg", "f32[3]", "--result", "f32[1]"]
+    command = [valgrind, "--error-exitcode=9", str(user.program), *words]
+    hidden = subprocess.run(
+        command, cwd=user.folder, capture_output=True, text=True, check=False
+    )
+    assert hidden.returncode == 0, hidden.stderr
+    seen = subprocess.run(
+        [*command, "--exact"], cwd=user.folder, capture_output=True, text=True, check=False
+    )
+    assert seen.returncode == 9
+    assert "Invalid read of size 1" in seen.stderr
+    assert "is 0 bytes after a block of size 12 alloc'd" in seen.stderr
+
+
+def test_the_address_sanitizer_sees_a_read_beyond_an_exact_array(user: User) -> None:
+    sources = [*(ROOT / "src/run").glob("*.c"), *(ROOT / "src/host").glob("*.c")]
+    try:
+        compile_c(user.folder / "asan-run", sources, "-fsanitize=address")
+        compile_c(user.folder / "asan.so", [HERE / "handlers.c"], "-shared", "-fPIC",
+                  "-fsanitize=address")  # fmt: skip
+    except AssertionError as error:
+        if "asan" not in str(error):
+            raise
+        pytest.skip("the address sanitizer is not here")
+    user.program = user.folder / "asan-run"
+    words = ["asan.so", "ReadBehind", "--arg", "f32[3]", "--result", "f32[1]"]
+    user.ok(*words)
+    done = user.run(*words, "--exact")
+    assert done.returncode != 0
+    assert "heap-buffer-overflow" in done.stderr
+
+
+# ---- handlers that do not end ----
+
+
+def test_a_handler_that_waits_for_late_tasks_is_stopped(user: User) -> None:
+    user.ok("handlers.so", "WaitForTask", "--threads", "1", "--timeout", "20")
+    text = user.fails(1, "handlers.so", "WaitForTask", "--threads", "late", "--timeout", "1")
+    assert text == "DEADLINE_EXCEEDED: the handler has not returned in 1 s\n"
+
+
+@pytest.mark.parametrize("threads", ["1", "late"])
+def test_tasks_that_do_not_end_are_stopped(user: User, threads: str) -> None:
+    text = user.fails(1, "handlers.so", "LeaveTask", "--threads", threads, "--timeout", "1")
+    assert text == "DEADLINE_EXCEEDED: the handler's tasks have not ended in 1 s\n"
+
+
+def test_a_future_that_is_never_finished_is_given_up(user: User) -> None:
+    text = user.fails(3, "handlers.so", "NeverFinish", "--arg", "u8[1]", "--result", "u8[1]",
+                      "--timeout", "1")  # fmt: skip
+    assert text == (
+        "DEADLINE_EXCEEDED: the handler's future was not finished within 1 second\n"
+        "jaxc-run: left behind: 1 future not finished\n"
+    )
+
+
+def test_a_timeout_changes_nothing_for_a_handler_that_ends(user: User) -> None:
+    words = ["handlers.so", "Stages", "--attr", "k=3", "--result", "i64[1]", "--timeout", "9"]
+    assert numbers(user.ok(*words, "--platform", "gpu", "--repeat", "3")) == [3030]
+    assert "an empty handler" in user.ok(*words, "--bench", "0.01")
 
 
 def test_a_handler_that_is_too_new_for_the_runtime_is_refused(user: User) -> None:
@@ -631,7 +935,20 @@ def test_help_names_every_option(user: User) -> None:
         ("handlers.so Copy --fail-allocation 0", "--fail-allocation: expected a whole number from 1 to 9223372036854775807, got '0'"),
         ("handlers.so Copy --short-frame 169", "--short-frame: expected a whole number from 0 to 168, got '169'"),
         ("handlers.so Copy --unknown-extensions -1", "--unknown-extensions: expected a whole number from 0 to 1000, got '-1'"),
-        ("handlers.so Copy --threads many", "--threads: expected a number from 0 to 1024, 'inline' or 'none', got 'many'"),
+        ("handlers.so Copy --threads many", "--threads: expected a number from 0 to 1024, 'inline', 'late' or 'none', got 'many'"),
+        ("handlers.so Copy --threads -3", "--threads: expected a number from 0 to 1024, 'inline', 'late' or 'none', got '-3'"),
+        ("handlers.so Copy --timeout 0", "--timeout: expected a whole number from 1 to 1000000, got '0'"),
+        ("handlers.so Copy --timeout 1.5", "--timeout: expected a whole number from 1 to 1000000, got '1.5'"),
+        ("handlers.so Copy --fail-request 0", "--fail-request: expected a whole number from 1 to 9223372036854775807, got '0'"),
+        ("handlers.so Copy --fail-error x", "--fail-error: expected a whole number from 1 to 9223372036854775807, got 'x'"),
+        ("handlers.so Copy --exact=1", "--exact takes no value, got '1'"),
+        ("handlers.so Copy --no-check=1", "--no-check takes no value, got '1'"),
+        ("handlers.so Copy --check --no-check", "--no-check: --check does nothing but compare; expected one of them"),
+        ("handlers.so Copy --arg float[2]=2", "--arg float[2]=2: unknown type float; expected a name of NumPy or XLA, such as float32[8,4] or f32[], or a file"),
+        ("handlers.so Copy --arg double[]", "--arg double[]: unknown type double; expected a name of NumPy or XLA, such as float32[8,4] or f32[], or a file"),
+        ("handlers.so Copy --arg int=3", "--arg int=3: unknown type int; expected a name of NumPy or XLA, such as float32[8,4] or f32[], or a file"),
+        ("handlers.so Copy --arg x=3.npy", "--arg x=3.npy: cannot be opened: No such file or directory"),
+        ("handlers.so Copy --arg float", "--arg float: cannot be opened: No such file or directory"),
         ("handlers.so Copy --platform tpu", "--platform: expected 'cpu' or 'gpu', got 'tpu'"),
         ("handlers.so Copy --bench=0", "--bench: expected seconds above 0 and up to 86400, got '0'"),
         ("handlers.so Copy --bench --repeat 3", "--repeat: --bench finds the number of calls itself, got 3"),
@@ -845,6 +1162,12 @@ def test_a_file_may_be_named_like_a_type(user: User) -> None:
     np.save(user.folder / "f32.npy", X)
     (user.folder / "f32.npy").rename(user.folder / "f32")
     user.ok("handlers.so", "Copy", "--arg", "./f32", "--result", "f32[4,3]")
+
+
+def test_a_file_may_be_named_like_an_unknown_type(user: User) -> None:
+    np.save(user.folder / "x.npy", X)
+    (user.folder / "x.npy").rename(user.folder / "x[1]=2")
+    user.ok("handlers.so", "Copy", "--arg", "x[1]=2", "--result", "f32[4,3]")
 
 
 def test_no_mutation_of_a_file_crashes_the_program(user: User) -> None:
