@@ -7,6 +7,8 @@ feature that the name is for.
 
 from __future__ import annotations
 
+import io
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +16,7 @@ import jax
 import jax.core
 import jax.extend.core
 import jax.ffi
+import jaxlib.xla_client as _xla
 from jax.interpreters import ad, mlir, xla
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -61,15 +64,21 @@ def match_varying(args: Sequence[Any]) -> Sequence[Any]:
     return out
 
 
-def result_aval(shape: Sequence[Any], dtype: Any, operands: Sequence[Any]) -> Any:
-    """The abstract value of a result: it varies over the mesh axes of the operands."""
+def result_aval(
+    shape: Sequence[Any], dtype: Any, operands: Sequence[Any], leading: Sequence[Any] = ()
+) -> Any:
+    """The abstract value of a result: it varies over the mesh axes of the operands.
+
+    Args:
+      leading: mesh axes of its leading axes in explicit mode; of the others there are none.
+    """
     if _varying_axes is None:
         return ShapedArray(tuple(shape), dtype)
     varying = _varying_axes("jaxc_call", *operands)
     facts: dict[str, Any] = {"vma": varying}
     if _manual_axis_type is not None:
         facts = {"manual_axis_type": _manual_axis_type(varying=varying)}
-    spec = PartitionSpec(*[None] * len(shape))
+    spec = PartitionSpec(*leading, *[None] * (len(shape) - len(leading)))
     sharding = NamedSharding(jax.sharding.get_abstract_mesh(), spec)
     return ShapedArray(tuple(shape), dtype, sharding=sharding, **facts)
 
@@ -129,3 +138,76 @@ def ordered_call(
     token, *results = call(with_token, token, *args)
     ctx.set_tokens_out(mlir.TokenSet({EFFECT: token}))
     return results
+
+
+# ---- partitioning by name ----
+
+
+def device_count(ctx: mlir.LoweringRuleContext) -> int:
+    """Devices among which the compiler may divide the program that is lowered; 1 where it
+    may not, as inside shard_map, where every axis of the mesh is manual."""
+    context = ctx.module_context.axis_context
+    count = getattr(context, "num_devices", None)
+    if count is not None:
+        return int(count)
+    mesh = getattr(context, "mesh", None)
+    if mesh is None:
+        return 1
+    manual: frozenset[Any] = getattr(context, "manual_axes", frozenset())
+    return int(math.prod(n for name, n in mesh.shape.items() if name not in manual))
+
+
+def register_partitioner(target: str, partitioner: Any) -> None:
+    """Tells XLA who divides calls of a target; ``partitioner`` as in sharding.py."""
+    register = getattr(_xla, "register_custom_call_partitioner", None)
+    if register is None:
+        return  # calls are then gathered
+    register(
+        target,
+        partitioner.propagate,
+        partitioner.partition,
+        partitioner.infer,
+        can_side_effecting_have_replicated_sharding=True,
+    )
+
+
+def tiles(sharding: Any) -> tuple[list[int], Sequence[int]]:
+    """Tiles along each axis, and one number more for devices that share; and all devices."""
+    sizes = list(sharding.tile_assignment_dimensions())
+    if not sharding.replicate_on_last_tile_dim():
+        sizes.append(1)
+    return sizes, sharding.tile_assignment_devices()
+
+
+def whole_sharding() -> Any:
+    return _xla.HloSharding.replicate()
+
+
+def tiled_sharding(sizes: Sequence[int], devices: Sequence[int]) -> Any:
+    """The sharding with tiles along each axis; the last number is of devices that share."""
+    proto = _xla.OpSharding()
+    proto.type = _xla.OpSharding.Type.OTHER
+    share = sizes[-1] > 1
+    proto.tile_assignment_dimensions = list(sizes if share else sizes[:-1])
+    proto.tile_assignment_devices = [int(device) for device in devices]
+    proto.replicate_on_last_tile_dim = share
+    return _xla.HloSharding.from_proto(proto)
+
+
+def tuple_sharding(shape: Any, parts: Sequence[Any]) -> Any:
+    return _xla.HloSharding.tuple_sharding(shape, list(parts))
+
+
+def element_type(shape: Any) -> str:
+    """The element type of an XLA shape, as MLIR writes it."""
+    with mlir.make_ir_context():
+        return str(mlir.dtype_to_ir_type(shape.numpy_dtype()))
+
+
+def module_bytes(text: str) -> bytes:
+    """A program from its text, as XLA's partitioner takes it."""
+    with mlir.make_ir_context():
+        module = mlir.ir.Module.parse(text)
+        out = io.BytesIO()
+        module.operation.write_bytecode(out)
+        return out.getvalue()

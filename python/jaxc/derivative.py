@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.interpreters import ad, batching, mlir
 
-from jaxc import compat, shapes
+from jaxc import compat, shapes, sharding
 from jaxc.description import OPERANDS, RESULTS, Description, Parameter, Role
 from jaxc.link import Kernel, Key
 from jaxc.primitive import Statics, call_p, mapped_to_front
@@ -195,9 +195,12 @@ def _linear_abstract_eval(
         *(a.shape[: len(a.shape) - core] for a, core in zip(operands, cores, strict=True))
     )
     description = function.description
+    spec = sharding.explicit(
+        function.__name__, operands, [" of ".join(key) for key in keys], cores
+    )
     return [
         compat.result_aval(
-            (*leading, *shapes.core(description, p, dict(sizes))), p.numpy_dtype, operands
+            (*leading, *shapes.core(description, p, dict(sizes))), p.numpy_dtype, operands, spec
         )
         for p in _moving_results(description)
     ]

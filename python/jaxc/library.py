@@ -15,6 +15,7 @@ from jaxc.build import Options, Source, build, read_sources
 from jaxc.description import Bound, Description, Dim, Parameter, Role
 from jaxc.function import Function, OverloadedFunction
 from jaxc.link import link
+from jaxc.sharding import Partitioner
 
 _SERIAL, _EFFECT = 1, 2
 _NONDIFFERENTIABLE, _LINEAR = 1, 2
@@ -48,7 +49,7 @@ class Library:
             if description.refusal is not None:
                 continue
             targets = {
-                platform: _register(name, description.name, hash_, platform, capsule)
+                platform: _register(name, description, hash_, platform, capsule)
                 for platform, capsule in entries
             }
             function = Function(
@@ -176,16 +177,19 @@ _registered: set[tuple[str, str]] = set()
 _registered_lock = threading.Lock()
 
 
-def _register(library: str, function: str, hash_: str, platform: str, capsule: Any) -> str:
+def _register(
+    library: str, description: Description, hash_: str, platform: str, capsule: Any
+) -> str:
     """Registers a handler and returns its target's name.
 
     The name is that of the source and its flags, so that a program finds it in another
     process; a second build of the same source in this one is the same function.
     """
-    target = f"jaxc:{library}:{function}:{hash_}"
+    target = f"jaxc:{library}:{description.name}:{hash_}"
     with _registered_lock:
         if (target, platform) not in _registered:
             compat.register_target(target, capsule, platform)
+            compat.register_partitioner(target, Partitioner(target, description))
             _registered.add((target, platform))
     return target
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.interpreters import batching, mlir
 
-from jaxc import compat, shapes
+from jaxc import compat, shapes, sharding
 from jaxc.description import OPERANDS, RESULTS, STRING, Role
 
 if TYPE_CHECKING:
@@ -29,18 +29,14 @@ def _abstract_eval(
     *operands: Any, function: Function, statics: Statics
 ) -> tuple[list[Any], set[Any]]:
     description = function.description
-    for parameter, operand in zip(description.with_role(*OPERANDS), operands, strict=True):
-        if sharded := compat.sharded_axes(operand):
-            axis, names = next(iter(sharded.items()))
-            raise NotImplementedError(
-                f"{function.__name__}: argument '{parameter.name}' is sharded over mesh axis "
-                f"{names!r} (on its axis {axis}) in explicit mode, which this version of jaxc "
-                "would have to gather; call it inside jax.shard_map"
-            )
+    parameters = description.with_role(*OPERANDS)
+    leading = sharding.explicit(
+        function.__name__, operands, [p.name for p in parameters], [p.rank for p in parameters]
+    )
     results = shapes.infer(description, [a.shape for a in operands], dict(statics))
     dtypes = [p.numpy_dtype for p in description.with_role(*RESULTS)]
     avals = [
-        compat.result_aval(shape, dtype, operands)
+        compat.result_aval(shape, dtype, operands, leading)
         for shape, dtype in zip(results, dtypes, strict=True)
     ]
     return avals, {compat.EFFECT} if description.effect else set()
@@ -85,6 +81,17 @@ def _aliases(function: Function, ctx: mlir.LoweringRuleContext) -> dict[int, int
     }
 
 
+def _sharding(
+    function: Function, ctx: mlir.LoweringRuleContext
+) -> dict[str, mlir.ir.Attribute] | None:
+    """What the call says of shardings, in a program for several devices."""
+    if compat.device_count(ctx) == 1:
+        return None
+    shapes_in = [aval.shape for aval in ctx.avals_in]
+    text = sharding.rule(function.description, shapes_in, [a.shape for a in ctx.avals_out])
+    return None if text is None else {"sdy.sharding_rule": sharding.attribute(text)}
+
+
 def _lower_for(platform: str) -> Any:
     def lower(
         ctx: mlir.LoweringRuleContext, *args: Any, function: Function, statics: Statics
@@ -99,6 +106,7 @@ def _lower_for(platform: str) -> Any:
             target,
             has_side_effect=function.description.effect,
             operand_output_aliases=_aliases(function, ctx),
+            extra_attributes=_sharding(function, ctx),
         )
         values = attributes(function, statics)
 

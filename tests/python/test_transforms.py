@@ -214,16 +214,6 @@ def test_shard_map_on_one_device(lib: jaxc.Library, axis_type: Any, check_vma: b
     np.testing.assert_allclose(jax.jit(run)(x, w), expected)
 
 
-def test_explicit_sharding_is_refused_and_not_gathered(lib: jaxc.Library) -> None:
-    mesh = jax.make_mesh((1,), ("i",), axis_types=(AxisType.Explicit,))
-    with jax.set_mesh(mesh):
-        x = jax.device_put(f32(2, 3), P("i", None))
-        with pytest.raises(
-            NotImplementedError, match=r"scale: argument 'x' is sharded over .*i"
-        ):
-            lib.scale(x, f32(3), 1.0)
-
-
 # ---- effects ----
 
 
