@@ -102,9 +102,9 @@ static jaxc_status jaxci_batch_static(jaxci_batch *batch, int32_t k,
 }
 
 /* Looks at every parameter in the order of the prototype. */
-static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
-                                        const jaxc_abi_call_frame *frame,
-                                        jaxc_message *message) {
+JAXC_UNUSED static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
+                                                    const jaxc_abi_call_frame *frame,
+                                                    jaxc_message *message) {
   const jaxc_function *function = batch->function;
   int64_t argument = 0, result = 0;
   JAXC_TRY(jaxc_call_check(frame, JAXC_STAGE_EXECUTE, function->argument_count,
@@ -168,7 +168,7 @@ static inline int64_t jaxci_core_size(const jaxci_batch *batch, int32_t slot,
 }
 
 /* Bytes of the core dimensions of the array in a slot; 0 where there is none. */
-static long long jaxci_row_bytes(const jaxci_batch *batch, int32_t slot, int32_t dtype) {
+static inline long long jaxci_row_bytes(const jaxci_batch *batch, int32_t slot, int32_t dtype) {
   long long bytes = (long long)jaxc_dtype_size(dtype);
   for (int32_t axis = 0; axis < batch->core_rank[slot]; axis++) {
     bytes *= jaxci_core_size(batch, slot, axis); /* call.h has multiplied all sizes */
@@ -234,7 +234,8 @@ static jaxc_status jaxci_batch_compare(const jaxci_batch *batch, int32_t slot,
 
 /* Dimensions that only computed bounds give, the range of each dimension's C type, and
  * the sizes that computed bounds ask for. */
-static jaxc_status jaxci_batch_dims(jaxci_batch *batch, jaxc_message *message) {
+JAXC_UNUSED static jaxc_status jaxci_batch_dims(jaxci_batch *batch,
+                                                jaxc_message *message) {
   const jaxc_function *function = batch->function;
   if (batch->is_computed) {
     for (int32_t i = 0; i < function->solve_count; i++) {
