@@ -1,6 +1,6 @@
 # make demo    a C file becomes a JAX function, step by step
 # make test    all tests, in C and Python, on every Python and JAX that is meant
-# make bench   the measured table of README
+# make bench   everything measured, against everything else; writes docs/benchmarks.md
 # make lint    ruff, mypy and clang-format
 # make sanitize  the C tests under sanitizers and valgrind
 # make fuzz    each fuzz target for FUZZ_SECONDS (60); see docs/fuzzing.md
@@ -18,7 +18,13 @@ test: .all
 	@$$(ls -d .venv/py3.*/bin/python .venv/best/bin/python | head -n 1) scripts/run_tests.py
 
 bench: .best
-	@.venv/best/bin/python bench/bench.py
+	@[ .venv/best/bench -nt pyproject.toml ] || \
+	  .venv/best/bin/python -m pip install --quiet ".[bench]" || \
+	  for package in warp-lang numba scipy matplotlib; do \
+	    .venv/best/bin/python -m pip install --quiet $$package || \
+	      echo "== no $$package: its columns say why"; done
+	@touch .venv/best/bench
+	@.venv/best/bin/python bench/bench.py --write
 
 lint: .best
 	@.venv/best/bin/python -m pip install --quiet ruff mypy

@@ -22,6 +22,9 @@ LEGEND = (
     "instructions of one call, over jaxc's; above 1, jaxc needs less."
 )
 
+#: Marks in docs/benchmarks.md, between which bench.py writes.
+BEGIN, END = "<!-- bench.py writes from here -->", "<!-- to here -->"
+
 _HEAD = ("what", "jaxc", "against", "its figure", "ratio", "goal", "result")
 
 
@@ -90,8 +93,12 @@ def _ratio_row(
 
 def table(rows: Sequence[Row], markdown: bool) -> str:
     """All rows as aligned text or as a markdown table."""
-    cells = [_HEAD, *(row.cells() for row in rows)]
-    widths = [max(len(line[k]) for line in cells) for k in range(len(_HEAD))]
+    return aligned([_HEAD, *(row.cells() for row in rows)], markdown)
+
+
+def aligned(cells: Sequence[tuple[str, ...]], markdown: bool) -> str:
+    """Lines of cells, the first of them the head."""
+    widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
     lines = [
         [cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in cells
     ]
@@ -100,6 +107,31 @@ def table(rows: Sequence[Row], markdown: bool) -> str:
         rule = ["-" * max(3, width) for width in widths]
         return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], rule, *lines[1:]])
     return "\n".join("  ".join(line).rstrip() for line in [lines[0], rule, *lines[1:]])
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """How many goals are met, and which are not."""
+    judged = [row for row in rows if row.met is not None]
+    missed = [row for row in judged if not row.met]
+    names = "".join(
+        f"\n- {row.what}; against {row.against or 'itself'}: {row.ratio or row.ours}, "
+        f"goal {row.goal}"
+        for row in missed
+    )
+    return f"{len(judged) - len(missed)} of {len(judged)} goals met. MISSED:{names or ' none'}"
+
+
+def replace_region(text: str, content: str) -> str:
+    """A document with what stands between its two marks replaced.
+
+    Raises:
+      ValueError: when it has no such marks.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the document has no {BEGIN} with an {END} after it")
+    return f"{before}{begin}\n\n{content}\n\n{end}{after}"
 
 
 def machine() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -35,10 +36,16 @@ class Samples:
         return f"{duration(self.minimum)} ({duration(self.median)})"
 
 
-def timed(work: Callable[[], object], repeat: int = 1) -> Candidate:
-    """A candidate that runs ``work``, which must wait for its own result."""
+def timed(work: Callable[[], object], repeat: int = 1, warm: bool = False) -> Candidate:
+    """A candidate that runs ``work``, which must wait for its own result.
+
+    Args:
+      warm: run it once untimed before: caches then hold its data, not another candidate's.
+    """
 
     def once() -> float:
+        if warm:
+            work()
         start = time.perf_counter()
         for _ in range(repeat):
             work()
@@ -48,25 +55,27 @@ def timed(work: Callable[[], object], repeat: int = 1) -> Candidate:
 
 
 def interleave(candidates: Mapping[str, Candidate], rounds: int) -> dict[str, Samples]:
-    """Measures all candidates in each round, beginning with another one each time.
+    """Measures all candidates in each round, in an order that is shuffled each time.
 
     Noise of the machine then meets all alike, and no candidate always follows the same one.
+    The orders are the same in every run.
 
     Returns:
       The samples, by the candidates' names.
     """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     names = list(candidates)
+    order = random.Random(0)
     gc.collect()
     gc.disable()
     try:
-        for number in range(rounds):
-            first = number % len(names)
-            for name in names[first:] + names[:first]:
+        for _ in range(rounds):
+            order.shuffle(names)
+            for name in names:
                 seconds[name].append(candidates[name]())
     finally:
         gc.enable()
-    return {name: Samples(tuple(values)) for name, values in seconds.items()}
+    return {name: Samples(tuple(seconds[name])) for name in candidates}
 
 
 def duration(seconds: float) -> str:
