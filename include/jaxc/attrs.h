@@ -71,17 +71,20 @@ JAXC_UNUSED static inline size_t jaxc_dtype_size(int32_t dtype) {
   return jaxc_dtype_bits(dtype) / 8;
 }
 
+/* Whether the span is `name`. Names are short: a call of memcmp would cost more. */
+static JAXC_INLINE int jaxci_span_is_name(const jaxc_abi_span *span, const char *name) {
+  size_t i = 0;
+  if (span == NULL || (span->ptr == NULL && span->len != 0)) return 0;
+  while (i < span->len && name[i] == span->ptr[i] && name[i] != '\0') i++;
+  return i == span->len && name[i] == '\0';
+}
+
 /* Index of the attribute called `name`, or -1. The search is linear because a call has
  * a handful, and because it must not trust the order of a frame made by someone else. */
 JAXC_UNUSED JAXC_NOINLINE static int64_t jaxc_attrs_find(const jaxc_abi_attrs *attrs,
-                                           const char *name) {
-  const size_t length = strlen(name);
+                                                         const char *name) {
   for (int64_t i = 0; i < attrs->size; i++) {
-    const jaxc_abi_span *span = attrs->names[i];
-    if (span != NULL && span->len == length &&
-        (length == 0 || (span->ptr != NULL && memcmp(span->ptr, name, length) == 0))) {
-      return i;
-    }
+    if (jaxci_span_is_name(attrs->names[i], name)) return i;
   }
   return -1;
 }

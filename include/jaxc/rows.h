@@ -78,7 +78,7 @@ static jaxc_status jaxci_batch_axes(jaxci_batch *batch, jaxci_axes *axes,
   for (int64_t back = 1; back <= leading; back++) { /* axes counted from the right */
     int64_t size = 1;
     for (int32_t slot = 0; slot < batch->slot_count; slot++) {
-      const jaxc_view *view = &batch->views[slot];
+      const jaxci_shape *view = &batch->shapes[slot];
       const int64_t own = view->rank - batch->core_rank[slot];
       const int64_t here = own < back ? 1 : view->dims[own - back];
       strides[slot] = here == 1 ? 0 : running[slot];
@@ -100,7 +100,7 @@ static jaxc_status jaxci_batch_axes(jaxci_batch *batch, jaxci_axes *axes,
   for (int32_t slot = 0; slot < batch->function->parameter_count; slot++) {
     if (!jaxci_slot_is_result(batch, slot)) continue;
     /* running is now the result's bytes: it has every row exactly once, or none fits */
-    if (batch->views[slot].rank - batch->core_rank[slot] != leading ||
+    if (batch->shapes[slot].rank - batch->core_rank[slot] != leading ||
         (batch->rows != 0 && running[slot] / batch->rows != row_bytes[slot])) {
       return JAXC_FAIL(message, JAXC_INVALID_ARGUMENT,
                        "result '%s' lacks a leading axis of the arguments",
@@ -501,14 +501,14 @@ static JAXC_NOINLINE void jaxci_rows_advise(const jaxci_batch *batch) {
 #if defined(MADV_HUGEPAGE)
   const uintptr_t page = (uintptr_t)2 * 1024 * 1024;
   for (int32_t slot = 0; slot < batch->function->parameter_count; slot++) {
-    const jaxc_view *const view = &batch->views[slot];
-    const uintptr_t place = (uintptr_t)view->data;
+    const jaxci_shape *const shape = &batch->shapes[slot];
+    const uintptr_t place = (uintptr_t)batch->data[slot];
     uintptr_t begin, end;
+    uintptr_t bytes = jaxc_dtype_size(batch->function->parameters[slot].dtype);
     if (!jaxci_slot_is_result(batch, slot)) continue;
+    for (int64_t axis = 0; axis < shape->rank; axis++) bytes *= (uintptr_t)shape->dims[axis];
     begin = (place + page - 1) / page * page;
-    end = (place + (uintptr_t)view->count *
-                       jaxc_dtype_size(batch->function->parameters[slot].dtype)) /
-          page * page;
+    end = (place + bytes) / page * page;
     if (begin < end) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
   }
 #else

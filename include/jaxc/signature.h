@@ -35,6 +35,12 @@ typedef union {
 /* A dimension that no shape has given yet. */
 #define JAXCI_UNKNOWN (-1)
 
+/* What is kept of an array's view, beside its data. */
+typedef struct {
+  const int64_t *dims;
+  int64_t rank;
+} jaxci_shape;
+
 typedef struct {
   const jaxc_function *function;
   int32_t slot_count;
@@ -46,28 +52,28 @@ typedef struct {
   int64_t rows;    /* product of the sizes of leading axes */
   long long dims[JAXC_MAX_DIMS];
   char *data[JAXCI_MAX_SLOTS];
-  jaxc_view views[JAXCI_MAX_SLOTS];    /* rank 0 where a slot has no array */
+  jaxci_shape shapes[JAXCI_MAX_SLOTS]; /* rank 0 where a slot has no array */
   int32_t core_rank[JAXCI_MAX_SLOTS];
   int32_t source[JAXC_MAX_PARAMETERS]; /* slot of an inout's operand, else -1 */
   jaxci_value statics[JAXC_MAX_PARAMETERS];
 } jaxci_batch;
 
 /* Views one array and compares the core sizes that are plain dimensions, or learns them. */
-static inline jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
-                                            const jaxc_abi_operands *list, int64_t index,
-                                            const char *kind,
-                                            const jaxc_parameter *parameter,
-                                            jaxc_message *message) {
-  jaxc_view *view = &batch->views[slot];
+static JAXC_INLINE jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
+                                                 const jaxc_abi_operands *list,
+                                                 int64_t index, const char *kind,
+                                                 const jaxc_parameter *parameter,
+                                                 jaxc_message *message) {
+  jaxc_view view;
   int64_t own;
   JAXC_TRY(jaxc_call_operand(list, index, kind, parameter->name, parameter->dtype,
-                             JAXC_AT_LEAST(parameter->rank), view, message));
-  own = view->rank - parameter->rank;
+                             JAXC_AT_LEAST(parameter->rank), &view, message));
+  own = view.rank - parameter->rank;
   if (own > batch->leading) batch->leading = own;
-  if (view->count > batch->largest) batch->largest = view->count;
+  if (view.count > batch->largest) batch->largest = view.count;
   for (int32_t axis = 0; axis < parameter->rank; axis++) {
     const jaxc_bound *bound = &parameter->bounds[axis];
-    const int64_t size = view->dims[own + axis];
+    const int64_t size = view.dims[own + axis];
     if (bound->dim < 0) {
       batch->is_computed = 1;
     } else if (batch->dims[bound->dim] == JAXCI_UNKNOWN) {
@@ -79,11 +85,21 @@ static inline jaxc_status jaxci_batch_array(jaxci_batch *batch, int32_t slot,
                        batch->dims[bound->dim]);
     }
   }
+  batch->shapes[slot].dims = view.dims;
+  batch->shapes[slot].rank = view.rank;
   batch->core_rank[slot] = parameter->rank;
   /* Empty arrays may come without data: arithmetic on NULL is undefined in C, so the
    * kernel gets some other place that it has no right to touch. */
-  batch->data[slot] = view->data != NULL ? (char *)view->data : (char *)batch->statics;
+  batch->data[slot] = view.data != NULL ? (char *)view.data : (char *)batch->statics;
   return JAXC_OK;
+}
+
+/* The result of an inout. */
+static JAXC_NOINLINE jaxc_status jaxci_batch_inout(jaxci_batch *batch, int32_t k,
+                                                   const jaxc_abi_operands *list,
+                                                   int64_t index, jaxc_message *message) {
+  return jaxci_batch_array(batch, k, list, index, "result",
+                           &batch->function->parameters[k], message);
 }
 
 /* Reads a static parameter; strings wait for the block of scratch memory. */
@@ -125,22 +141,18 @@ JAXC_UNUSED static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
   for (int32_t k = 0; k < function->parameter_count; k++) {
     const jaxc_parameter *parameter = &function->parameters[k];
     batch->source[k] = -1;
+    if (parameter->role <= JAXC_ROLE_INOUT) {
+      const int is_result = parameter->role == JAXC_ROLE_OUTPUT;
+      int32_t slot = k;
+      if (parameter->role == JAXC_ROLE_INOUT) slot = batch->source[k] = batch->slot_count++;
+      JAXC_TRY(jaxci_batch_array(batch, slot, is_result ? &frame->results : &frame->args,
+                                 is_result ? result++ : argument++,
+                                 is_result ? "result" : "argument", parameter, message));
+      if (slot == k) continue;
+      JAXC_TRY(jaxci_batch_inout(batch, k, &frame->results, result++, message));
+      continue;
+    }
     switch (parameter->role) {
-      case JAXC_ROLE_INPUT:
-        JAXC_TRY(jaxci_batch_array(batch, k, &frame->args, argument++, "argument",
-                                   parameter, message));
-        continue;
-      case JAXC_ROLE_OUTPUT:
-        JAXC_TRY(jaxci_batch_array(batch, k, &frame->results, result++, "result",
-                                   parameter, message));
-        continue;
-      case JAXC_ROLE_INOUT:
-        batch->source[k] = batch->slot_count++;
-        JAXC_TRY(jaxci_batch_array(batch, batch->source[k], &frame->args, argument++,
-                                   "argument", parameter, message));
-        JAXC_TRY(jaxci_batch_array(batch, k, &frame->results, result++, "result",
-                                   parameter, message));
-        continue;
       case JAXC_ROLE_STATIC:
         JAXC_TRY(jaxci_batch_static(batch, k, &frame->attrs, message));
         break;
@@ -155,7 +167,7 @@ JAXC_UNUSED static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
         batch->data[k] = (char *)batch->statics;
         break;
     }
-    batch->views[k].rank = batch->core_rank[k] = 0; /* no array: shared by all rows */
+    batch->shapes[k].rank = batch->core_rank[k] = 0; /* no array: shared by all rows */
   }
   return JAXC_OK;
 }
@@ -163,7 +175,7 @@ JAXC_UNUSED static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
 /* Size of a core axis of the array in a slot. */
 static inline int64_t jaxci_core_size(const jaxci_batch *batch, int32_t slot,
                                       int32_t axis) {
-  const jaxc_view *view = &batch->views[slot];
+  const jaxci_shape *view = &batch->shapes[slot];
   return view->dims[view->rank - batch->core_rank[slot] + axis];
 }
 
