@@ -21,6 +21,8 @@ from jaxc.primitive import Statics, call_p
 _KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}  # V: bfloat16 and 8-bit floats
 #: What rounds to infinity in float32 is larger than this.
 _LARGEST_FLOAT = 3.4028235677973366e38
+#: Most static values, and types of arguments, for which a compiled call is kept at hand.
+_MOST_READY = 1024
 _X64 = frozenset({"int64", "uint64", "float64", "complex128"})
 
 
@@ -72,14 +74,19 @@ class Function:
         self._many = len(description.with_role(*RESULTS)) != 1
         # inline: in the caller's program the call stands bare. Eagerly, a cached jit is the
         # path that costs least, and a static keyword would cost 1 us of it.
-        self._jitted = functools.lru_cache(maxsize=1024)(self._make_jitted)
-        self._jitted_plain = self._jitted(())
-        #: Types of arguments that jit takes as they are; they are checked when it traces.
-        self._plain_types: set[tuple[type, ...]] = set()
+        self._jitted: dict[str, Callable[..., Any]] = {}
+        #: (types of arguments that jit takes as they are, static values) -> the jitted call;
+        #: what jit sees is checked when it traces.
+        self._ready: dict[Any, Callable[..., Any]] = {}
+        places = list(enumerate(self._positional))
+        self._static_places = [i for i, p in places if p.role == Role.STATIC]
+        self._operand_places = [i for i, p in places if p.role != Role.STATIC]
         self._single_precision = [
             i
-            for i, p in enumerate(self._operands)
-            if p.rank == 0 and p.numpy_dtype.name in ("float32", "complex64")
+            for i, p in places
+            if p.role != Role.STATIC
+            and p.rank == 0
+            and p.numpy_dtype.name in ("float32", "complex64")
         ]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -90,13 +97,23 @@ class Function:
           ValueError: for shapes that do not agree.
           jax.errors.JaxRuntimeError: when the C function reports an error.
         """
-        if not kwargs and tuple(map(type, args)) in self._plain_types:
-            for position in self._single_precision:
-                value = args[position]
-                if type(value) is float and _LARGEST_FLOAT < abs(value) < math.inf:
-                    break  # jit would make it infinite
-            else:
-                return self._jitted_plain(*args)
+        if not kwargs:
+            key: Any = tuple(map(type, args))
+            if self._static_places:
+                key = (key, *[args[i] for i in self._static_places if i < len(args)])
+            try:
+                call = self._ready.get(key)
+            except TypeError:  # a static value that is no key, to be refused below
+                call = None
+            if call is not None:
+                for position in self._single_precision:
+                    value = args[position]
+                    if type(value) is float and _LARGEST_FLOAT < abs(value) < math.inf:
+                        break  # jit would make it infinite
+                else:
+                    if self._static_places:
+                        return call(*[args[i] for i in self._operand_places])
+                    return call(*args)
         return self._call(args, kwargs)
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -107,12 +124,37 @@ class Function:
             self._concrete(parameter, value)
             for parameter, value in zip(self._operands, operands, strict=True)
         ]
-        results = self._jitted(statics)(*converted)
-        types = tuple(map(type, args))
-        is_plain = not kwargs and not statics and len(args) == len(self._operands)
-        if is_plain and all(map(self._is_plain, self._operands, types)):
-            self._plain_types.add(types)
+        call = self._jitted_for(statics)
+        results = call(*converted)
+        if not kwargs and len(args) == len(self._positional):
+            self._remember(args, call)
         return results
+
+    def _remember(self, args: Sequence[Any], call: Callable[..., Any]) -> None:
+        """Lets the next call with arguments of these types go to jit at once."""
+        types = tuple(map(type, args))
+        kinds = [types[i] for i in self._operand_places]
+        if not all(map(self._is_plain, self._operands, kinds)):
+            return
+        key: Any = types
+        if self._static_places:
+            values = [args[i] for i in self._static_places]
+            if any(isinstance(v, float) and (v == 0 or v != v) for v in values):
+                return  # 0.0 is -0.0 to a dictionary, and NaN is not itself
+            key = (types, *values)
+        if len(self._ready) < _MOST_READY:
+            self._ready[key] = call
+
+    def _jitted_for(self, statics: Statics) -> Callable[..., Any]:
+        # By their text: 0.0 and -0.0 are equal and must not be the same program.
+        key = repr(statics)
+        found = self._jitted.get(key)
+        if found is None:
+            if len(self._jitted) >= _MOST_READY:
+                self._jitted.clear()
+                self._ready.clear()
+            found = self._jitted[key] = self._make_jitted(statics)
+        return found
 
     @staticmethod
     def _is_plain(parameter: Parameter, kind: type) -> bool:
@@ -323,9 +365,8 @@ class Function:
         self._ruled = functools.lru_cache(maxsize=1024)(make)
         self._rule_kind = kind
         self._identity = (*self._identity[:2], rule)
-        self._jitted.cache_clear()
-        self._jitted_plain = self._jitted(())
-        self._plain_types.clear()
+        self._jitted.clear()
+        self._ready.clear()
 
     def _operand(self, parameter: Parameter, value: Any) -> Any:
         if not isinstance(value, jax.Array):

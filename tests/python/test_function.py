@@ -555,3 +555,33 @@ def test_arrays_of_other_kinds(lib: jaxc.Library) -> None:
         TypeError, match="add: argument 'x' has dtype key<fry>, expected float32"
     ):
         lib.add(keys, 1.0)
+
+
+def test_a_static_zero_keeps_its_sign() -> None:
+    f = jaxc.compile("""
+#include <math.h>
+#pragma jaxc static(k)
+float sign(float k, float x) { return copysignf(x, k); }
+""").sign
+    for k in (0.0, -0.0, 0.0, -0.0, 1.0, -1.0):
+        assert f(k, 2.0) == np.copysign(2.0, k)
+    assert np.isfinite(f(float("nan"), 2.0))
+
+
+def test_a_repeated_static_value_is_of_its_own_type() -> None:
+    f = jaxc.compile("""
+#pragma jaxc static(k, b)
+int twice(int k, _Bool b, int n, const float x[n], float y[n]) {
+  for (int i = 0; i < n; i++) y[i] = (float)k * x[i] + b;
+  return 0;
+}
+""").twice
+    x = jnp.ones(3)
+    for _ in range(3):
+        assert (f(2, True, x) == 3).all()
+        assert (f(1, False, x) == 1).all()
+        assert (f(1, True, x) == 2).all()
+        with pytest.raises(TypeError):
+            f(1.0, True, x)
+        with pytest.raises(TypeError):
+            f([1], True, x)
