@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxc import compat
+from jaxc import compat, sharding
 from jaxc.description import OPERANDS, RESULTS, STRING, Description, Parameter, Role
 from jaxc.link import Rules
 from jaxc.primitive import Statics, call_p
@@ -88,6 +88,20 @@ class Function:
             and p.rank == 0
             and p.numpy_dtype.name in ("float32", "complex64")
         ]
+
+    @property
+    def forbid_gather(self) -> bool:
+        """Whether an argument whose core axis is sharded, in automatic mode, is an error.
+
+        Otherwise it is gathered, with a `jaxc.GatherWarning`. Looked at when a program is
+        compiled. ``jaxc.config.forbid_gather`` is the same for all functions.
+        """
+        return any(sharding.partitioners[t].forbid_gather for t in self.targets.values())
+
+    @forbid_gather.setter
+    def forbid_gather(self, value: bool) -> None:
+        for target in self.targets.values():
+            sharding.partitioners[target].forbid_gather = value
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the C function.

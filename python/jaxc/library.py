@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxc import _jaxc, compat  # type: ignore[attr-defined]
+from jaxc import _jaxc, compat, sharding  # type: ignore[attr-defined]
 from jaxc.build import Options, Source, build, read_sources
 from jaxc.description import Bound, Description, Dim, Parameter, Role
 from jaxc.function import Function, OverloadedFunction
 from jaxc.link import link
-from jaxc.sharding import Partitioner
 
 _SERIAL, _EFFECT = 1, 2
 _NONDIFFERENTIABLE, _LINEAR = 1, 2
@@ -49,7 +48,7 @@ class Library:
             if description.refusal is not None:
                 continue
             targets = {
-                platform: _register(name, description, hash_, platform, capsule)
+                platform: _register(name, description, hash_, platform, capsule, path)
                 for platform, capsule in entries
             }
             function = Function(
@@ -173,12 +172,18 @@ def _description(record: tuple[Any, ...]) -> tuple[Description, tuple[Any, ...]]
     return description, entries
 
 
-_registered: set[tuple[str, str]] = set()
+_registered: dict[tuple[str, str], Path] = {}
 _registered_lock = threading.Lock()
 
 
+def targets() -> dict[str, Path]:
+    """Targets of the C functions that this process has, and their libraries."""
+    with _registered_lock:
+        return {target: path for (target, _), path in _registered.items()}
+
+
 def _register(
-    library: str, description: Description, hash_: str, platform: str, capsule: Any
+    library: str, description: Description, hash_: str, platform: str, capsule: Any, path: Path
 ) -> str:
     """Registers a handler and returns its target's name.
 
@@ -189,8 +194,8 @@ def _register(
     with _registered_lock:
         if (target, platform) not in _registered:
             compat.register_target(target, capsule, platform)
-            compat.register_partitioner(target, Partitioner(target, description))
-            _registered.add((target, platform))
+            sharding.register(target, description)
+            _registered[target, platform] = path
     return target
 
 

@@ -135,6 +135,12 @@ def _register_types(types: Mapping[str, Mapping[str, Any]], platform: str) -> No
         jax.ffi.register_ffi_type(name, dict(registration), platform)
 
 
+def targets() -> set[str]:
+    """Names under which handlers are registered."""
+    with _lock:
+        return {name for name, _ in _registered}
+
+
 def find(handler: Any, *, symbol: str | None = None, name: str | None = None) -> Handler:
     """Finds the stages of a handler.
 

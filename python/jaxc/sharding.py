@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from jax.interpreters import mlir
 
-from jaxc import compat
+from jaxc import compat, config
 from jaxc.description import OPERANDS, RESULTS, Description, Role
 
 
@@ -28,7 +29,7 @@ def rule(
     """The Shardy rule of a call with these shapes; None where there is nothing to shard.
 
     A leading axis is one factor in all arrays that have it at full size; each core axis, and
-    each leading axis of size 1, is a factor of its own that is needed whole.
+    each leading axis of size 1, is a factor of its own, so that no sharding travels along it.
     """
     if description.effect or not all(_is_static(shape) for shape in (*operands, *results)):
         return None
@@ -39,7 +40,6 @@ def rule(
         return None
     names = _names()
     factors: dict[str, int] = {}
-    whole: list[str] = []
     batch = []
     for size in full:
         batch.append(next(names))
@@ -55,15 +55,13 @@ def rule(
                 continue
             name = next(names)
             factors[name] = size
-            whole.append(name)
             out.append(name)
         return f"[{', '.join(out)}]"
 
     left = ", ".join(axes(s, c) for s, c in zip(operands, cores, strict=True))
     right = ", ".join(axes(s, c) for s, c in zip(results, result_cores, strict=True))
     sizes = ", ".join(f"{name}={size}" for name, size in factors.items())
-    replication = f" need_replication={{{', '.join(whole)}}}" if whole else ""
-    return f"#sdy.op_sharding_rule<({left}) -> ({right}) {{{sizes}}}{replication}, custom>"
+    return f"#sdy.op_sharding_rule<({left}) -> ({right}) {{{sizes}}}, custom>"
 
 
 def explicit(
@@ -129,12 +127,27 @@ def _names() -> Iterator[str]:
         number += 1
 
 
-@dataclasses.dataclass(frozen=True)
+class GatherWarning(UserWarning):
+    """A core axis was sharded, so that each device gets all of the array."""
+
+
+#: target -> who divides its calls; registered for the life of the process.
+partitioners: dict[str, Partitioner] = {}
+
+
+def register(target: str, description: Description) -> None:
+    """Makes the partitioner of a target known to XLA."""
+    partitioners[target] = Partitioner(target, description)
+    compat.register_partitioner(target, partitioners[target])
+
+
+@dataclasses.dataclass
 class Partitioner:
     """Writes the call of one device for XLA's partitioner, which knows it by the target."""
 
     target: str
     description: Description
+    forbid_gather: bool = False
 
     def partition(
         self,
@@ -156,6 +169,7 @@ class Partitioner:
         given = list(result_sharding.tuple_elements()) if is_tuple else [result_sharding]
         shapes = [tuple(r.dimensions()) for r in results]
         full = _leading(shapes, result_cores)
+        self._look_at_gathers(operand_shardings, cores)
         tiles = _leading_tiles(given[0], len(full))
         out = [_sharding(tiles, full, s, c) for s, c in zip(shapes, result_cores, strict=True)]
         inner = [
@@ -168,6 +182,26 @@ class Partitioner:
             attributes.decode(),
         )
         return module, inner, compat.tuple_sharding(result, out) if is_tuple else out[0]
+
+    def _look_at_gathers(self, shardings: Sequence[Any], cores: Sequence[int]) -> None:
+        """Warns of core axes that are sharded, or refuses them."""
+        parameters = self.description.with_role(*OPERANDS)
+        for parameter, sharding, core in zip(parameters, shardings, cores, strict=True):
+            if core == 0 or sharding.is_replicated():
+                continue
+            sizes, _ = compat.tiles(sharding)
+            tiles = sizes[len(sizes) - 1 - core : -1]
+            if all(count == 1 for count in tiles):
+                continue
+            axis = next(i for i, count in enumerate(tiles) if count > 1)
+            what = (
+                f"{self.description.name}: argument '{parameter.name}' is sharded over "
+                f"{tiles[axis]} devices on its core axis {axis}, which the C function needs "
+                "whole"
+            )
+            if config.forbid_gather or self.forbid_gather:
+                raise ValueError(f"{what}, and gathering is forbidden")
+            warnings.warn(f"{what}: it is gathered", GatherWarning, stacklevel=2)
 
     def _module(self, operands: list[Any], results: list[Any], attributes: str) -> bytes:
         ins = ", ".join(_type(o) for o in operands)

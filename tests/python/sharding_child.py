@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -165,4 +166,40 @@ def program() -> dict[str, Any]:
     return {"text": text, "alone": alone}
 
 
-print(json.dumps({"automatic": automatic(), "explicit": explicit(), "program": program()}))
+def gathers() -> dict[str, Any]:
+    """A core axis that is sharded: gathered with a warning, or refused."""
+    one = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+    x = jax.device_put(array(8, 16), NamedSharding(one, P(None, "x")))
+    out: dict[str, Any] = {}
+
+    def call(f: Any) -> str:
+        try:
+            jax.jit(lambda x: f(x, jnp.ones(16)))(x).block_until_ready()
+        except jax.errors.JaxRuntimeError as error:
+            return str(error)
+        return "done"
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        out["allowed"] = call(lib.times)
+    out["warnings"] = [f"{w.category.__name__}: {w.message}" for w in caught]
+    lib.times.forbid_gather = True
+    out["forbidden for it"] = call(lib.times)
+    out["another"] = call(lambda x, w: lib.affine(3, "a", x, w)[0])
+    lib.times.forbid_gather = False
+    jaxc.config.forbid_gather = True
+    out["forbidden"] = call(lib.times)
+    jaxc.config.forbid_gather = False
+    return out
+
+
+print(
+    json.dumps(
+        {
+            "gathers": gathers(),
+            "automatic": automatic(),
+            "explicit": explicit(),
+            "program": program(),
+        }
+    )
+)

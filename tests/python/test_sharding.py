@@ -56,6 +56,24 @@ def test_a_core_axis_that_is_sharded_is_gathered(outcome: Outcome) -> None:
     assert outcome["automatic"]["both"]["specs"] == ["P('x',)"] * 2
 
 
+GATHER = (
+    "times: argument 'x' is sharded over 4 devices on its core axis 0, which the C function "
+    "needs whole"
+)
+
+
+def test_a_gather_is_one_warning(outcome: Outcome) -> None:
+    found = outcome["gathers"]
+    assert found["allowed"] == "done"
+    assert found["warnings"] == [f"GatherWarning: {GATHER}: it is gathered"]
+
+
+@pytest.mark.parametrize("which", ["forbidden", "forbidden for it"])
+def test_a_gather_can_be_forbidden(outcome: Outcome, which: str) -> None:
+    assert f"ValueError: {GATHER}, and gathering is forbidden" in outcome["gathers"][which]
+    assert outcome["gathers"]["another"] == "done"
+
+
 def test_the_gradient_of_a_shared_operand_is_summed_over_the_devices(outcome: Outcome) -> None:
     assert outcome["automatic"]["grad of w"]["collectives"] == ["all-reduce"]
 
