@@ -179,6 +179,10 @@ def tiles(sharding: Any) -> tuple[list[int], Sequence[int]]:
     return sizes, sharding.tile_assignment_devices()
 
 
+def is_manual(sharding: Any) -> bool:
+    return bool(sharding.is_manual())
+
+
 def whole_sharding() -> Any:
     return _xla.HloSharding.replicate()
 

@@ -167,6 +167,10 @@ class Partitioner:
         is_tuple = result.is_tuple()
         results = list(result.tuple_shapes()) if is_tuple else [result]
         given = list(result_sharding.tuple_elements()) if is_tuple else [result_sharding]
+        if any(compat.is_manual(s) for s in (*given, *operand_shardings)):
+            # Inside shard_map the arrays are those of one device already.
+            module = self._module(list(operands), results, attributes.decode())
+            return module, list(operand_shardings), result_sharding
         shapes = [tuple(r.dimensions()) for r in results]
         full = _leading(shapes, result_cores)
         self._look_at_gathers(operand_shardings, cores)

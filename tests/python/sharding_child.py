@@ -106,6 +106,8 @@ def automatic() -> dict[str, Any]:
     mapped, mapped_ref = jax.vmap(affine, (1, 0)), jax.vmap(affine_ref, (1, 0))
     rows = (array(5, 8, 16), array(8, 16))
     case("vmap", mapped, mapped_ref, rows, (P(None, "x"), P("x")), one)
+    named = jax.vmap(affine, (0, None), spmd_axis_name="x")
+    case("spmd_axis_name", named, affine_ref, (array(8, 5, 16), array(16)), (P("x"), P()), one)
     grad = jax.grad(lambda x, w: jnp.sin(lib.times(x, w)).sum())
     grad_ref = jax.grad(lambda x, w: jnp.sin(x * w).sum())
     case("grad", grad, grad_ref, pair, (P("x"), P()), one)
@@ -166,6 +168,26 @@ def program() -> dict[str, Any]:
     return {"text": text, "alone": alone}
 
 
+def manual() -> dict[str, Any]:
+    """Inside shard_map: over all axes of a mesh, and over one while the compiler has the
+    other."""
+    out: dict[str, Any] = {}
+    one = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+    two = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    args = (array(8, 4, 16), array(16))
+    for name, mesh, axes, specs in (
+        ("all", one, {"x"}, (P("x"),)),
+        ("some", two, {"x"}, (P("x"), P("x", "y"), P(None, "y"), P())),
+    ):
+        f = jax.shard_map(
+            lib.times, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"), axis_names=axes
+        )
+        for spec in specs:
+            case = run(f, lambda x, w: x * w, args, (spec, P()), mesh)
+            out[f"{name} {spec}"] = case
+    return out
+
+
 def gathers() -> dict[str, Any]:
     """A core axis that is sharded: gathered with a warning, or refused."""
     one = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
@@ -196,6 +218,7 @@ def gathers() -> dict[str, Any]:
 print(
     json.dumps(
         {
+            "manual": manual(),
             "gathers": gathers(),
             "automatic": automatic(),
             "explicit": explicit(),

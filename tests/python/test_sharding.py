@@ -29,13 +29,14 @@ def outcome() -> Outcome:
 def test_every_mix_of_shardings_gives_the_right_numbers(outcome: Outcome) -> None:
     wrong = [name for name, case in outcome["automatic"].items() if not case["right"]]
     assert wrong == []
-    assert len(outcome["automatic"]) == 42
+    assert len(outcome["automatic"]) == 43
 
 
 @pytest.mark.parametrize(
     "name",
     [
         *("batch", "none", "uneven", "rank 0", "values", "inout", "vmap", "grad", "jvp"),
+        "spmd_axis_name",
         "mix P('x',) P()",
         "mix P('y', 'x') P()",
     ],
@@ -54,6 +55,13 @@ def test_results_are_sharded_as_the_operands(outcome: Outcome) -> None:
 def test_a_core_axis_that_is_sharded_is_gathered(outcome: Outcome) -> None:
     assert outcome["automatic"]["core"]["collectives"] == ["all-gather"]
     assert outcome["automatic"]["both"]["specs"] == ["P('x',)"] * 2
+
+
+def test_inside_shard_map_each_device_calls_its_own_part(outcome: Outcome) -> None:
+    assert len(outcome["manual"]) == 5
+    for name, case in outcome["manual"].items():
+        assert case["right"], name
+        assert case["collectives"] == [], name
 
 
 GATHER = (
