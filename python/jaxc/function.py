@@ -96,12 +96,14 @@ class Function:
         Otherwise it is gathered, with a `jaxc.GatherWarning`. Looked at when a program is
         compiled. ``jaxc.config.forbid_gather`` is the same for all functions.
         """
-        return any(sharding.partitioners[t].forbid_gather for t in self.targets.values())
+        found = [sharding.partitioners.get(target) for target in self.targets.values()]
+        return any(p is not None and p.forbid_gather for p in found)
 
     @forbid_gather.setter
     def forbid_gather(self, value: bool) -> None:
         for target in self.targets.values():
-            sharding.partitioners[target].forbid_gather = value
+            if target in sharding.partitioners:  # a call with effects is never divided
+                sharding.partitioners[target].forbid_gather = value
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the C function.

@@ -136,7 +136,9 @@ partitioners: dict[str, Partitioner] = {}
 
 
 def register(target: str, description: Description) -> None:
-    """Makes the partitioner of a target known to XLA."""
+    """Makes the partitioner of a target known to XLA; a call with effects is not divided."""
+    if description.effect:
+        return
     partitioners[target] = Partitioner(target, description)
     compat.register_partitioner(target, partitioners[target])
 

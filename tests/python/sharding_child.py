@@ -40,6 +40,10 @@ void times_jvp(int n, const float x[n], const float w[n], const float d_x[n],
   for (int i = 0; i < n; i++) d_y[i] = d_x[i] * w[i] + d_w[i] * x[i];
 }
 float product(float a, float b) { return a * b; }
+#pragma jaxc effect
+void noted(int n, const float x[n], float y[n]) {
+  for (int i = 0; i < n; i++) y[i] = 2 * x[i];
+}
 #pragma jaxc inout(x)
 void increment(int n, float x[n]) { for (int i = 0; i < n; i++) x[i] += 1; }
 """)
@@ -188,6 +192,19 @@ def manual() -> dict[str, Any]:
     return out
 
 
+def effects() -> dict[str, Any]:
+    one = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+    x = jax.device_put(array(8, 16), NamedSharding(one, P("x")))
+    out: dict[str, Any] = {}
+    try:
+        jax.jit(lib.noted).lower(x)
+    except NotImplementedError as error:
+        out["automatic"] = str(error)
+    f = jax.jit(jax.shard_map(lib.noted, mesh=one, in_specs=P("x"), out_specs=P("x")))
+    out["manual"] = bool(np.allclose(f(x), 2 * np.asarray(x)))
+    return out
+
+
 def gathers() -> dict[str, Any]:
     """A core axis that is sharded: gathered with a warning, or refused."""
     one = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
@@ -219,6 +236,7 @@ print(
     json.dumps(
         {
             "manual": manual(),
+            "effects": effects(),
             "gathers": gathers(),
             "automatic": automatic(),
             "explicit": explicit(),

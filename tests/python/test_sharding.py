@@ -64,6 +64,15 @@ def test_inside_shard_map_each_device_calls_its_own_part(outcome: Outcome) -> No
         assert case["collectives"] == [], name
 
 
+def test_effects_of_several_devices_have_no_order(outcome: Outcome) -> None:
+    assert outcome["effects"]["manual"]
+    assert outcome["effects"]["automatic"] == (
+        "noted: has effects ('#pragma jaxc effect'), and this program is for several devices, on "
+        "which they would have no order; call it inside jax.shard_map, where each device calls "
+        "it for itself"
+    )
+
+
 GATHER = (
     "times: argument 'x' is sharded over 4 devices on its core axis 0, which the C function "
     "needs whole"
