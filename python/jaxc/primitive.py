@@ -90,8 +90,8 @@ def _sharding(
     if function.description.effect:
         raise NotImplementedError(
             f"{function.__name__}: has effects ('#pragma jaxc effect'), and this program is "
-            "for several devices, on which they would have no order; call it inside jax.shard_map, "
-            "where each device calls it for itself"
+            "for several devices, on which they would have no order; call it inside "
+            "jax.shard_map, where each device calls it for itself"
         )
     shapes_in = [aval.shape for aval in ctx.avals_in]
     text = sharding.rule(function.description, shapes_in, [a.shape for a in ctx.avals_out])

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import jaxc
+from jaxc.compiler import find_compiler
 
 pytest.importorskip("flatbuffers", reason="jax.export needs it to serialize")
 
@@ -230,3 +231,68 @@ print(len(hits) > 0)
 """
     found = [child(script, str(source), str(tmp_path / "cache")).stdout for _ in range(2)]
     assert found == ["False\n", "True\n"]
+
+
+#: A library as one for two platforms will be: here the handler for CUDA does nothing.
+TWO_PLATFORMS = r"""
+#include <jaxc/batch.h>
+static int rows(const long long *dims, char *const *data, const long long *strides,
+                long long count, jaxc_fault *fault) {
+  (void)dims;
+  (void)fault;
+  for (long long i = 0; i < count; i++) {
+    *(float *)(data[0] + i * strides[0]) = 2 * *(const float *)(data[1] + i * strides[1]);
+  }
+  return 0;
+}
+static const jaxc_parameter parameters[] = {
+    {"return", "float", JAXC_ROLE_OUTPUT, JAXC_F32, 0, -1, NULL, 0},
+    {"x", "float x", JAXC_ROLE_INPUT, JAXC_F32, 0, -1, NULL, 0}};
+static jaxc_abi_error *on_cpu(jaxc_abi_call_frame *frame);
+static jaxc_abi_error *on_cuda(jaxc_abi_call_frame *frame) {
+  (void)jaxc_call_answer_metadata(frame, 0);
+  return NULL;
+}
+static const jaxc_entry entries[] = {{"cpu", on_cpu}, {"cuda", on_cuda}};
+static const jaxc_function f = {
+    .struct_size = sizeof(jaxc_function), .name = "twice", .prototype = "float twice(float x)",
+    .file = "twice.cu", .parameter_count = 2, .parameters = parameters, .argument_count = 1,
+    .result_count = 1, .rows = rows, .entry_count = 2, .entries = entries};
+static jaxc_abi_error *on_cpu(jaxc_abi_call_frame *frame) { return jaxc_batch_handle(frame, &f); }
+static const jaxc_function *const functions[] = {&f};
+extern const jaxc_library jaxc_library_table;
+const jaxc_library jaxc_library_table = {
+    .struct_size = sizeof(jaxc_library), .abi_version = JAXC_LIBRARY_ABI, .function_count = 1,
+    .jaxc_version = "0", .name = "two", .hash = "1", .functions = functions};
+"""
+
+
+def test_one_function_is_lowered_for_several_platforms(tmp_path: Path) -> None:
+    source, out = tmp_path / "two.c", tmp_path / "two.so"
+    source.write_text(TWO_PLATFORMS)
+    flags = ["-shared", "-fPIC", f"-I{jaxc.include_dir()}", str(source), "-o", str(out)]
+    find_compiler().run(flags, what="compiling two.c")
+    twice = jaxc.load(out).twice
+    x = jnp.arange(6.0).reshape(2, 3)
+    program = jaxc.export(jax.jit(twice), x, platforms=("cpu", "cuda"))
+    assert program.platforms == ("cpu", "cuda")
+    assert program.mlir_module().count("custom_call @") == 2
+    again = jaxc.deserialize(program.serialize())
+    np.testing.assert_array_equal(again.call(x), 2 * x)
+    gpu = jax.sharding.AbstractDevice("gpu", 1, "cuda")
+    explicit = (jax.sharding.AxisType.Explicit,)
+    mesh = jax.sharding.AbstractMesh((4,), ("x",), explicit, abstract_device=gpu)
+    with jax.sharding.use_abstract_mesh(mesh):
+        spec = jax.ShapeDtypeStruct((8, 4), jnp.float32)
+        text = jax.jit(twice).lower(spec).as_text()
+    assert '@"jaxc:two:twice:1"' in text
+    assert "sdy.sharding_rule" in text
+
+
+def test_a_platform_without_an_entry_is_refused_at_lowering(source: Path) -> None:
+    lib = jaxc.load(source)
+    with pytest.raises(
+        NotImplementedError,
+        match="times: no entry for platform 'cuda'; the library has entries for: cpu",
+    ):
+        jaxc.export(jax.jit(lib.times), jnp.ones(3), jnp.ones(3), platforms=("cpu", "cuda"))

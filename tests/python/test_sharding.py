@@ -35,7 +35,7 @@ def test_every_mix_of_shardings_gives_the_right_numbers(outcome: Outcome) -> Non
 @pytest.mark.parametrize(
     "name",
     [
-        *("batch", "none", "uneven", "rank 0", "values", "inout", "vmap", "grad", "jvp"),
+        *("batch", "none", "rank 0", "values", "inout", "vmap", "grad", "jvp"),
         "spmd_axis_name",
         "mix P('x',) P()",
         "mix P('y', 'x') P()",
