@@ -1,6 +1,7 @@
 /* headers.c: every header alone is complete, in strict C11 and in C++. */
 #include <jaxc/abi.h>
 #include <jaxc/attrs.h>
+#include <jaxc/axes.h>
 #include <jaxc/batch.h>
 #include <jaxc/bound.h>
 #include <jaxc/call.h>
