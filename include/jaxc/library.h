@@ -38,7 +38,9 @@ typedef enum {
   JAXC_ROLE_SCRATCH = 4, /* work memory, made by the handler */
   JAXC_ROLE_STATIC = 5,  /* attribute */
   JAXC_ROLE_DIM = 6,     /* dimension, filled from shapes or sent as an int64 attribute */
-  JAXC_ROLE_CONTEXT = 7  /* a jaxc_context of the call, made by the handler */
+  JAXC_ROLE_CONTEXT = 7, /* a jaxc_context of the call, made by the handler */
+  JAXC_ROLE_DATA = 8,    /* the function's own data, not seen in Python; no C parameter */
+  JAXC_ROLE_INDEX = 9    /* index of a grid: the function is called for each of its points */
 } jaxc_role;
 
 #if defined(_WIN32)
@@ -169,7 +171,15 @@ typedef struct {
   const jaxc_solve_step *solve;
   jaxc_rows *rows;
   const jaxc_entry *entries;
+  /* What the parameter of JAXC_ROLE_DATA points to, such as a function's address. */
+  void *data;
+  /* Of a serial function, for who calls `rows` without its handler: takes the library's
+   * lock, and gives it back with 0. NULL otherwise. */
+  void (*lock)(int take);
 } jaxc_function;
+
+/* What a library of the first jaxc has of it. */
+#define JAXC_FUNCTION_LEAST_SIZE offsetof(jaxc_function, data)
 
 typedef struct {
   size_t struct_size;

@@ -163,6 +163,9 @@ JAXC_UNUSED static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
         batch->needs_block = 1;
         batch->context = k;
         break;
+      case JAXC_ROLE_DATA:
+        batch->data[k] = (char *)function->data;
+        break;
       default: /* a dimension: not asked for, and not uninitialised either */
         batch->data[k] = (char *)batch->statics;
         break;

@@ -54,6 +54,8 @@ class Role(enum.IntEnum):
     STATIC = 5
     DIM = 6
     CONTEXT = 7
+    DATA = 8
+    INDEX = 9
 
 
 OPERANDS = (Role.INPUT, Role.INOUT)

@@ -95,7 +95,7 @@ static PyObject *make_entry(const void *items, Py_ssize_t index) {
 
 static PyObject *make_function(const void *items, Py_ssize_t index) {
   const jaxc_function *f = ((const jaxc_function *const *)items)[index];
-  if (f == NULL || f->struct_size < sizeof *f || f->name == NULL) {
+  if (f == NULL || f->struct_size < JAXC_FUNCTION_LEAST_SIZE || f->name == NULL) {
     PyErr_SetString(PyExc_ValueError, "the library's table is damaged");
     return NULL;
   }

@@ -49,7 +49,7 @@ static int parameter_is_whole(const jaxc_parameter *p, int32_t dim_count) {
 }
 
 static int function_is_whole(const jaxc_function *f) {
-  if (f == NULL || f->struct_size < sizeof *f || f->name == NULL) return 0;
+  if (f == NULL || f->struct_size < JAXC_FUNCTION_LEAST_SIZE || f->name == NULL) return 0;
   if (f->refusal != NULL) return 1;
   if (f->prototype == NULL ||
       !is_whole(f->parameter_count, JAXC_MAX_PARAMETERS, f->parameters) ||
