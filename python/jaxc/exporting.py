@@ -22,10 +22,16 @@ from typing import Any
 import jax
 import jax.export
 
-from jaxc import cache, library, registration
+from jaxc import cache, library, registration, targets, ufunc
 
 _TARGET = re.compile(r'@"?(jaxc:[^\s"(]+)"?\(')
 _FORMAT = 1
+_HINTS = {
+    "": "load it first: jaxc.load('{name}.c'), or the library that was built of it",
+    "ufunc": "make it first: jaxc.ufunc({module}.{function})",
+    "callback": "import the module that defines it first: {module}",
+    "address": "bind it first, as the process did that made the program",
+}
 
 StrPath = str | os.PathLike[str]
 
@@ -51,8 +57,8 @@ def export(
         leading axes may be symbolic, and core axes too.
       platforms: as `jax.export.export` takes them.
     """
-    targets = {*library.targets(), *registration.targets()}
-    checks = [jax.export.DisabledSafetyCheck.custom_call(target) for target in sorted(targets)]
+    allowed = {*targets.registered(), *registration.targets()}
+    checks = [jax.export.DisabledSafetyCheck.custom_call(target) for target in sorted(allowed)]
     exporter = jax.export.export(function, platforms=platforms, disabled_checks=checks)
     return exporter(*args, **kwargs)
 
@@ -75,21 +81,25 @@ def deserialize(data: bytes | bytearray) -> jax.export.Exported:
 
 
 def _check_loaded(exported: jax.export.Exported) -> None:
-    there = library.targets()
-    missing = [target for target in targets_of(exported) if target not in there]
-    if not missing:
-        return
-    _, name, function, digest = missing[0].split(":")
-    same = sorted(t for t in there if t.split(":")[1:3] == [name, function])
-    why = (
-        f"this process has it from another build ({same[0].rpartition(':')[2]}): source, flags "
-        "or jaxc's version differ"
-        if same
-        else f"load it first: jaxc.load('{name}.c'), or the library that was built of it"
-    )
-    raise ValueError(
-        f"the program calls '{function}' of library '{name}' (build {digest}); {why}"
-    )
+    for target in targets_of(exported):
+        _, name, function, digest = target.split(":")
+        kind, _, module = name.partition("/")
+        if target not in targets.registered() and kind == "ufunc":
+            ufunc.find(module, function)
+        there = targets.registered()
+        if target in there:
+            continue
+        same = sorted(t for t in there if t.split(":")[1:3] == [name, function])
+        hint = _HINTS.get(kind, _HINTS[""])
+        why = (
+            f"this process has it from another build ({same[0].rpartition(':')[2]}): source, "
+            "flags or jaxc's version differ"
+            if same
+            else hint.format(name=name, module=module, function=function)
+        )
+        raise ValueError(
+            f"the program calls '{function}' of library '{name}' (build {digest}); {why}"
+        )
 
 
 def bundle(path: StrPath, exported: jax.export.Exported) -> str:
@@ -105,8 +115,18 @@ def bundle(path: StrPath, exported: jax.export.Exported) -> str:
       ValueError: when this process lacks a library of the program.
     """
     _check_loaded(exported)
-    paths = library.targets()
-    libraries = {str(paths[target]): paths[target] for target in targets_of(exported)}
+    paths = targets.registered()
+    libraries: dict[str, Path] = {}
+    for target in targets_of(exported):
+        place = paths[target]
+        if place is None:
+            _, name, function, _ = target.split(":")
+            raise ValueError(
+                f"{function}: is a {name.partition('/')[0]} of this process, which no library "
+                "contains: a bundle can carry C functions only; export the program, and make "
+                "it in the other process too"
+            )
+        libraries[str(place)] = place
     manifest = {
         "format": _FORMAT,
         "system": _system(),
@@ -166,7 +186,7 @@ def load_bundle(
         raise ValueError(f"{path}: was made for {manifest['system']}, this is {_system()}")
     for name, digest in manifest["libraries"]:
         library.load(_kept(name.split("-", 2)[2], content[name], digest))
-    missing = [target for target in manifest["targets"] if target not in library.targets()]
+    missing = [target for target in manifest["targets"] if target not in targets.registered()]
     if missing:
         raise ValueError(f"{path}: its libraries lack {missing[0]}")
     return deserialize(content["program"])

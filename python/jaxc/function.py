@@ -48,8 +48,11 @@ class Function:
         library_path: str,
         recipe: tuple[Any, ...],
         handlers: Mapping[str, Any] | None = None,
+        capsule: Any = None,
     ):
         self.description = description
+        #: of the C struct that describes it, for calls without a handler
+        self.capsule = capsule
         #: platform -> capsule of the handler, for calls without XLA
         self.handlers = dict(handlers or {})
         self.targets = dict(targets)
@@ -328,7 +331,9 @@ class Function:
         results = call_p.bind(*matched, function=self, statics=statics)
         return tuple(results) if self._many else results[0]
 
-    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def defjvp(
+        self, rule: Callable[..., Any], *, symbolic_zeros: bool = False
+    ) -> Callable[..., Any]:
         """Gives the derivative in Python, for a function without kernels for it.
 
         As ``jax.custom_jvp``: the rule may use jax.numpy, other C functions, and the function
@@ -338,6 +343,8 @@ class Function:
         Args:
           rule: (primals, tangents, **statics) -> (outputs, tangents of outputs), where
             primals and tangents are tuples of all array and scalar inputs in order.
+          symbolic_zeros: as in ``jax.custom_jvp.defjvp``: tangents of inputs that are not
+            differentiated are ``jax.custom_derivatives.SymbolicZero``.
 
         Returns:
           ``rule``, so that this is a decorator.
@@ -351,7 +358,7 @@ class Function:
 
         def make(statics: Statics) -> Callable[..., Any]:
             call = jax.custom_jvp(functools.partial(self._bind_call, statics=statics))
-            call.defjvp(functools.partial(rule, **dict(statics)))
+            call.defjvp(functools.partial(rule, **dict(statics)), symbolic_zeros=symbolic_zeros)
             return call  # type: ignore[no-any-return]
 
         self._set_rule(make, rule, "jvp")
@@ -400,6 +407,8 @@ class Function:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         from jaxc.library import restore
 
+        if callable(self._recipe[0]):  # it makes the rules again
+            return self._recipe[0], self._recipe[1:]
         if self._ruled is not None:
             raise TypeError(f"{self.__name__}: a rule given in Python does not pickle")
         return restore, self._recipe
@@ -415,6 +424,8 @@ class OverloadedFunction:
         self.__name__ = self.__qualname__ = name
         self.__module__ = "jaxc"
         self.members = tuple(members)
+        #: (whether there are 64-bit types, kinds of arguments) -> the member that they choose
+        self._chosen: dict[Any, Function] = {}
         self.__doc__ = "\n\n".join(m.__doc__ or "" for m in members)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -423,15 +434,53 @@ class OverloadedFunction:
         Raises:
           TypeError: when no member fits, listing what each expects.
         """
-        for member in self.members:
-            if _fits(member, args, kwargs):
-                return member(*args, **kwargs)
+        key = None
+        if not kwargs:
+            key = (jax.config.jax_enable_x64, *[_kind(arg) for arg in args])
+            member = self._chosen.get(key)
+            if member is not None:
+                return member(*args)
+        member = self._choose(args, kwargs)
+        if member is not None:
+            if key is not None and len(self._chosen) < _MOST_READY:
+                self._chosen[key] = member
+            return member(*args, **kwargs)
         given = ", ".join(
             [_dtype_text(a) for a in args]
             + [f"{k}={_dtype_text(v)}" for k, v in kwargs.items()]
         )
-        options = "".join(f"\n  {m.prototype}" for m in self.members)
+        options = "".join(f"\n  {d.prototype}" for d in self._options())
         raise TypeError(f"{self.__name__}: no overload for ({given}); there are:{options}")
+
+    def _choose(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Function | None:
+        """The member for these arguments, of which only types and dtypes count."""
+        for member in self.members:
+            if self._fits(member.description, args, kwargs):
+                return member
+        return None
+
+    def _options(self) -> list[Description]:
+        return [member.description for member in self.members]
+
+    @staticmethod
+    def _fits(description: Description, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        positional = description.with_role(*OPERANDS, Role.STATIC)
+        by_name = {p.name: p for p in positional}
+        pairs = [*zip(positional, args, strict=False)]
+        pairs += [(by_name[k], v) for k, v in kwargs.items() if k in by_name]
+        if len(args) > len(positional):
+            return False
+        for parameter, value in pairs:
+            if parameter.role == Role.STATIC:
+                continue
+            dtype = getattr(value, "dtype", None)
+            if dtype is None:
+                kind = {bool: 0, int: 1, float: 2, complex: 3}.get(type(value), 9)
+                if kind > _KINDS[parameter.numpy_dtype.kind]:
+                    return False
+            elif dtype != parameter.numpy_dtype and not _weak_fits(parameter, value):
+                return False
+        return True
 
     @property
     def signature(self) -> str:
@@ -462,24 +511,16 @@ def overload(*functions: Function, name: str | None = None) -> OverloadedFunctio
     return OverloadedFunction(name or functions[0].__name__, functions)
 
 
-def _fits(member: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    positional = member.description.with_role(*OPERANDS, Role.STATIC)
-    by_name = {p.name: p for p in positional}
-    pairs = [*zip(positional, args, strict=False)]
-    pairs += [(by_name[k], v) for k, v in kwargs.items() if k in by_name]
-    if len(args) > len(positional):
-        return False
-    for parameter, value in pairs:
-        if parameter.role == Role.STATIC:
-            continue
-        dtype = getattr(value, "dtype", None)
-        if dtype is None:
-            kind = {bool: 0, int: 1, float: 2, complex: 3}.get(type(value), 9)
-            if kind > _KINDS[parameter.numpy_dtype.kind]:
-                return False
-        elif dtype != parameter.numpy_dtype and not getattr(value, "weak_type", False):
-            return False
-    return True
+def _weak_fits(parameter: Parameter, value: Any) -> bool:
+    """Whether a value without a dtype of its own, such as 2 * 1.0 traced, may become it."""
+    kind = _KINDS.get(value.dtype.kind, 9)
+    may = kind <= _KINDS[parameter.numpy_dtype.kind]
+    return may and bool(getattr(value, "weak_type", False))
+
+
+def _kind(value: Any) -> Any:
+    dtype = getattr(value, "dtype", None)
+    return type(value) if dtype is None else (dtype, getattr(value, "weak_type", False))
 
 
 def _dtype_text(value: Any) -> str:

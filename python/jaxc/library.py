@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxc import _jaxc, compat, sharding  # type: ignore[attr-defined]
+from jaxc import _jaxc, targets  # type: ignore[attr-defined]
 from jaxc.build import Options, Source, build, read_sources
 from jaxc.description import Bound, Description, Dim, Parameter, Role
 from jaxc.function import Function, OverloadedFunction
@@ -47,13 +46,14 @@ class Library:
             self._descriptions[description.name] = description
             if description.refusal is not None:
                 continue
-            targets = {
+            registered = {
                 platform: _register(name, description, hash_, platform, capsule, path)
                 for platform, capsule in entries
             }
             function = Function(
-                description, targets, str(path), (*recipe, description.name), dict(entries)
-            )
+                description, registered, str(path), (*recipe, description.name), dict(entries),
+                record[-1],
+            )  # fmt: skip
             self._functions[description.name] = function
             if description.overload is not None:
                 overloads.setdefault(description.overload, []).append(function)
@@ -146,7 +146,7 @@ def _open(path: Path) -> tuple[Any, ...]:
 def _description(record: tuple[Any, ...]) -> tuple[Description, tuple[Any, ...]]:
     """The description of a function's record, which describe.c explains."""
     (name, overload, prototype, doc, file, line, flags, refusal, parameters, dims, solve,
-     entries) = record  # fmt: skip
+     entries, _) = record  # fmt: skip
     description = Description(
         name=name,
         overload=overload,
@@ -172,16 +172,6 @@ def _description(record: tuple[Any, ...]) -> tuple[Description, tuple[Any, ...]]
     return description, entries
 
 
-_registered: dict[tuple[str, str], Path] = {}
-_registered_lock = threading.Lock()
-
-
-def targets() -> dict[str, Path]:
-    """Targets of the C functions that this process has, and their libraries."""
-    with _registered_lock:
-        return {target: path for (target, _), path in _registered.items()}
-
-
 def _register(
     library: str, description: Description, hash_: str, platform: str, capsule: Any, path: Path
 ) -> str:
@@ -190,12 +180,8 @@ def _register(
     The name is that of the source and its flags, so that a program finds it in another
     process; a second build of the same source in this one is the same function.
     """
-    target = f"jaxc:{library}:{description.name}:{hash_}"
-    with _registered_lock:
-        if (target, platform) not in _registered:
-            compat.register_target(target, capsule, platform)
-            sharding.register(target, description)
-            _registered[target, platform] = path
+    target = targets.name(library, description.name, hash_)
+    targets.register(target, description, platform, capsule, path)
     return target
 
 

@@ -3,7 +3,7 @@
  *   library:   (name, hash, jaxc_version, (function, ...))
  *   function:  (name, overload, prototype, doc, file, line, flags, refusal,
  *               (parameter, ...), (dim, ...), ((dim, parameter, axis), ...),
- *               ((platform, capsule), ...))
+ *               ((platform, capsule), ...), capsule of the function)
  *   parameter: (name, declaration, role, dtype, (bound, ...), dim, flags)
  *   bound:     (text, ((code, argument), ...))
  *   dim:       (name, minimum, maximum, is_static)
@@ -16,6 +16,8 @@
 
 #include <jaxc/library.h>
 #include <string.h>
+
+#include "adopted.h"
 
 #ifdef _WIN32
 #include <windows.h>
@@ -100,13 +102,14 @@ static PyObject *make_function(const void *items, Py_ssize_t index) {
     return NULL;
   }
   return Py_BuildValue(
-      "(NNNNNiINNNNN)", make_text(f->name), make_text(f->overload),
+      "(NNNNNiINNNNNN)", make_text(f->name), make_text(f->overload),
       make_text(f->prototype), make_text(f->doc), make_text(f->file), (int)f->line,
       (unsigned int)f->flags, make_text(f->refusal),
       make_tuple(f->parameters, f->parameter_count, make_parameter),
       make_tuple(f->dims, f->dim_count, make_dim),
       make_tuple(f->solve, f->solve_count, make_solve_step),
-      make_tuple(f->entries, f->entry_count, make_entry));
+      make_tuple(f->entries, f->entry_count, make_entry),
+      PyCapsule_New((void *)(uintptr_t)f, JAXCI_FUNCTION, NULL));
 }
 
 static PyObject *make_library(const jaxc_library *library) {

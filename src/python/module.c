@@ -1,16 +1,22 @@
 /* module.c: _jaxc, the part of the Python package that is C.
  *
- * Limited API of CPython 3.11, multi-phase initialisation, no static state: one binary
- * for every later Python, and for each interpreter of a process its own module.
+ * Limited API of CPython 3.11, multi-phase initialisation: one binary for every later
+ * Python. What is static is the process's, as XLA's registry of handlers is: the slots of
+ * adopted functions (adopted.c) and the door to the interpreter (interpreter.c).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "adopted.h"
+#include "callback.h"
 #include "describe.h"
+#include "gufunc.h"
 #include "handlers.h"
 #include "host.h"
+#include "interpreter.h"
+#include "ufunc.h"
 
 static PyMethodDef methods[] = {
     {"open_library", jaxci_open_library, METH_O,
@@ -64,6 +70,59 @@ static PyMethodDef methods[] = {
      "Names that a loaded library exports; none where the system does not tell.\n\n"
      "Raises:\n"
      "  OSError: when the system cannot load it."},
+    {"adopt_ufunc", jaxci_adopt_ufunc, METH_VARARGS,
+     "adopt_ufunc(record, ufunc, owner, loop, sizes, may_raise, /)\n--\n\n"
+     "Makes a handler of one inner loop of a NumPy ufunc.\n\n"
+     "Args:\n"
+     "  record: (name, flags, parameters, dims, solve steps, (argument, result, attribute\n"
+     "    counts)), as describe.c makes them; the first parameter has role 8 (data).\n"
+     "  ufunc: a numpy.ufunc.\n"
+     "  owner: kept with it, for what the loop needs to stay.\n"
+     "  loop: its number in ufunc_loops.\n"
+     "  sizes: for each core dimension of the ufunc (dimension of the record or -1, fixed\n"
+     "    size).\n"
+     "  may_raise: whether the loop may raise an exception, as loops of numba do.\n\n"
+     "Returns:\n"
+     "  (capsule of the handler, capsule of the function), kept by the process.\n\n"
+     "Raises:\n"
+     "  RuntimeError: when the process has no room for another one."},
+    {"ufunc_loops", jaxci_ufunc_loops, METH_O,
+     "ufunc_loops(ufunc, /)\n--\n\n"
+     "Reads a ufunc.\n\n"
+     "Returns:\n"
+     "  ((type number of each operand, ...) for each loop, (core dimension of each axis, ...)\n"
+     "  for each operand)."},
+    {"adopt_callback", jaxci_adopt_callback, METH_VARARGS,
+     "adopt_callback(record, function, helper, dtypes, is_vectorized, /)\n--\n\n"
+     "Makes a handler that calls function(*inputs, *outputs, **statics) on arrays of XLA's\n"
+     "memory.\n\n"
+     "Args:\n"
+     "  record: as for adopt_ufunc.\n"
+     "  helper: (exception) -> (first line, the rest) of the error's text.\n"
+     "  dtypes: of each parameter; None for those that are no arrays.\n"
+     "  is_vectorized: one call with all leading axes, not one for each row."},
+    {"adopt_raw_callback", jaxci_adopt_raw_callback, METH_VARARGS,
+     "adopt_raw_callback(name, function, helper, dtypes, context, /)\n--\n\n"
+     "Makes a handler that calls function(inputs, outputs, attrs, context).\n\n"
+     "Args:\n"
+     "  dtypes: XLA's number -> dtype.\n"
+     "  context: (stage, platform, device ordinal, run id, stream) -> what is passed on."},
+    {"adopt_address", jaxci_adopt_address, METH_VARARGS,
+     "adopt_address(function, address, /)\n--\n\n"
+     "Makes a handler that calls the C function at an address, through the row loop of a\n"
+     "described one whose first parameter has role 8 (data)."},
+    {"make_ufunc", jaxci_make_ufunc, METH_VARARGS,
+     "make_ufunc(members, counts, name, doc, signature, /)\n--\n\n"
+     "Makes a numpy.ufunc of described functions.\n\n"
+     "Args:\n"
+     "  members: for each inner loop (capsule of the function, NumPy's type number of each\n"
+     "    operand, ((parameter, bytes or str) of static values, ...), ((dimension, value) of\n"
+     "    static dimensions, ...)).\n"
+     "  counts: of inputs and outputs.\n"
+     "  signature: of core dimensions, or None for a function of numbers."},
+    {"close_interpreter", jaxci_close_interpreter, METH_NOARGS,
+     "close_interpreter()\n--\n\n"
+     "Lets no handler call Python any more, and waits for those that do."},
     {NULL, NULL, 0, NULL}};
 
 static PyModuleDef_Slot slots[] = {

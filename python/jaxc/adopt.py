@@ -1,0 +1,99 @@
+"""Functions that no compiler wrote a handler for, as jaxc functions.
+
+Loops of NumPy's ufuncs, Python functions, and C functions of which only the address is known
+are described as C functions are; ``_jaxc`` gives each a handler from a pool.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jaxc import targets
+from jaxc.description import OPERANDS, RESULTS, Description, Parameter, Role
+from jaxc.function import Function
+
+#: C's names of element types, by NumPy's.
+C_TYPES: Mapping[str, str] = {
+    "bool": "_Bool", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t",
+    "int64": "int64_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t",
+    "uint64": "uint64_t", "float16": "_Float16", "float32": "float", "float64": "double",
+    "complex64": "float complex", "complex128": "double complex", "bfloat16": "jaxc_bf16",
+    "float8_e4m3fn": "jaxc_f8e4m3fn", "float8_e5m2": "jaxc_f8e5m2",
+}  # fmt: skip
+
+#: The place of a function's own data: before all its parameters.
+DATA = Parameter("", "", Role.DATA, 0, 0, ())
+
+_taken: dict[str, Any] = {}
+_lock = threading.Lock()
+
+
+def unique(name: str, owner: Any) -> str:
+    """``name``, or ``name#2`` and so on where another object has it.
+
+    The first that has a name keeps it, so that programs in another process, which does the
+    same, find it; one that is defined again under its name is another one.
+    """
+    with _lock:
+        number = 1
+        while True:
+            candidate = name if number == 1 else f"{name}#{number}"
+            if _taken.setdefault(candidate, owner) is owner:
+                return candidate
+            number += 1
+
+
+def record(description: Description) -> tuple[Any, ...]:
+    """A description as ``_jaxc`` takes it."""
+    token = int(description.effect)
+    statics = description.with_role(Role.STATIC)
+    return (
+        description.name,
+        int(description.serial) | int(description.effect) << 1,
+        tuple(
+            (p.name, p.declaration, int(p.role), p.dtype,
+             tuple((b.text, tuple((int(c), a) for c, a in b.steps)) for b in p.bounds), p.dim,
+             0)
+            for p in description.parameters
+        ),
+        tuple((d.name, d.minimum, d.maximum, d.is_static) for d in description.dims),
+        description.solve,
+        (
+            token + len(description.with_role(*OPERANDS)),
+            token + len(description.with_role(*RESULTS)),
+            len(statics) + sum(d.is_static for d in description.dims),
+        ),
+    )  # fmt: skip
+
+
+def publish(
+    library: str,
+    description: Description,
+    made: tuple[Any, Any],
+    recipe: tuple[Any, ...],
+    parts: Callable[[], tuple[str, ...]] | tuple[str, ...] = (),
+) -> Function:
+    """A function with its target registered.
+
+    Args:
+      library: the middle of the target's name.
+      made: capsules of handler and function, as ``_jaxc`` returned them.
+      recipe: for pickling.
+      parts: what else tells it from another function of the same names.
+    """
+    handler, capsule = made
+    described = repr((description.prototype, [p.dtype for p in description.parameters]))
+    digest = hashlib.sha256(repr((described, parts)).encode()).hexdigest()[:16]
+    target = targets.name(library, description.name, digest)
+    targets.register(target, description, "cpu", handler, None)
+    return Function(description, {"cpu": target}, target, recipe, {"cpu": handler}, capsule)
+
+
+def declaration(name: str, dtype: str, axes: tuple[str, ...], is_input: bool) -> str:
+    """An array as C would declare it."""
+    const = "const " if is_input and axes else ""
+    star = "" if is_input or axes else "*"
+    return f"{const}{C_TYPES[dtype]} {star}{name}" + "".join(f"[{axis}]" for axis in axes)
