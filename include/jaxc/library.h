@@ -124,7 +124,8 @@ typedef struct {
 /* What a kernel reports when it stops. */
 typedef struct {
   long long row;    /* index of the row in this run of rows */
-  long long status; /* the status that the C function returned */
+  long long status; /* the status that the C function returned; -1 beside a text where it
+                       is not known which row of the run it was */
   const char *text; /* or the text that it returned; NULL when it returns a status */
 } jaxc_fault;
 

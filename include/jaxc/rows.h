@@ -131,7 +131,7 @@ static JAXC_COLD jaxc_status jaxci_batch_fault(const jaxci_batch *batch,
                                                const jaxc_fault *fault, int64_t row,
                                                jaxc_message *message) {
   char where[64] = "";
-  if (batch->rows > 1) {
+  if (batch->rows > 1 && !(fault->text != NULL && fault->status == -1)) {
     snprintf(where, sizeof where, " (batch row %lld of %lld)", (long long)row,
              (long long)batch->rows);
   }

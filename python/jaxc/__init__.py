@@ -6,6 +6,7 @@
 
 import jaxc.derivative  # noqa: F401 (registers the derivative rules of the primitives)
 from jaxc import config, host
+from jaxc.callback import CallbackContext, callback, register_callback
 from jaxc.check import check
 from jaxc.compiler import include_dir
 from jaxc.exporting import bundle, deserialize, export, load_bundle
@@ -13,15 +14,18 @@ from jaxc.function import Function, OverloadedFunction, overload
 from jaxc.library import Library, compile, load
 from jaxc.registration import register
 from jaxc.sharding import GatherWarning
+from jaxc.ufunc import ufunc
 from jaxc.version import __version__
 
 __all__ = [
+    "CallbackContext",
     "Function",
     "GatherWarning",
     "Library",
     "OverloadedFunction",
     "__version__",
     "bundle",
+    "callback",
     "check",
     "compile",
     "config",
@@ -33,4 +37,6 @@ __all__ = [
     "load_bundle",
     "overload",
     "register",
+    "register_callback",
+    "ufunc",
 ]

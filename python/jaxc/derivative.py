@@ -152,6 +152,10 @@ def _check_differentiable(function: Function, names: Iterable[str]) -> None:
             )
     if not function.rules:
         _check_usable(function)
+        if function.description.with_role(Role.DATA):
+            raise NotImplementedError(
+                f"{name} has no derivative: give a rule with .defjvp or .defvjp"
+            )
         raise NotImplementedError(
             f"{name} has no derivative: write the C function {name}_jvp (forward mode) or "
             f"{name}_bwd (reverse mode), or give a rule with {name}.defjvp or .defvjp"

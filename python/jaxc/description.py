@@ -138,7 +138,8 @@ class Parameter:
     """One C parameter, or the returned value as the first output, named "return".
 
     Attributes:
-      declaration: the C declaration, ``const float x[n]``.
+      declaration: the C declaration, ``const float x[n]``; of a Python function's array
+        ``x: float32[n]``.
       dtype: XLA's number of the element type; STRING; 0 while only C's name is known.
       rank: number of core dims, with as many bounds.
       dim: for Role.DIM the number of the dimension, else -1.
@@ -155,6 +156,11 @@ class Parameter:
     ctype: str = ""
     nondifferentiable: bool = False
     linear: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Its declaration, as messages have it."""
+        return f"({'' if ': ' in self.declaration else 'C: '}{self.declaration})"
 
     @property
     def is_differentiable(self) -> bool:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxc import compat, sharding
+from jaxc import compat, numpy_form, sharding
 from jaxc.description import OPERANDS, RESULTS, STRING, Description, Parameter, Role
 from jaxc.link import Rules
 from jaxc.primitive import Statics, call_p
@@ -91,6 +91,17 @@ class Function:
             and p.rank == 0
             and p.numpy_dtype.name in ("float32", "complex64")
         ]
+
+    @functools.cached_property
+    def numpy(self) -> Any:
+        """The function as a NumPy ufunc over the same C loop, without JAX.
+
+        Broadcasting, casting, ``out=`` and ``axes=`` are NumPy's, and, for a function of
+        numbers, ``where=`` and ``reduce``. Static values are keywords, as in the function
+        itself. Usable in a `jaxc.callback`, and from several threads; NumPy runs the rows in
+        the calling one. An error of the C function is a RuntimeError.
+        """
+        return numpy_form.make((self,), self.__name__, self.__doc__ or "")
 
     @property
     def forbid_gather(self) -> bool:
@@ -217,8 +228,12 @@ class Function:
         missing = [p for p in self._positional if p.name not in values]
         if missing:
             raise TypeError(
-                f"{name}: argument '{missing[0].name}' is missing (C: {missing[0].declaration})"
+                f"{name}: argument '{missing[0].name}' is missing {missing[0].shown}"
             )
+        return [values[p.name] for p in self._operands], self.check_statics(values)
+
+    def check_statics(self, values: Mapping[str, Any]) -> Statics:
+        """Static values and static dimensions in order, as the C types have them."""
         statics = [
             (p.name, self._static(p, values[p.name]))
             for p in self._positional
@@ -227,11 +242,11 @@ class Function:
         for dim in self._static_dims:
             if dim.name not in values:
                 raise TypeError(
-                    f"{name}: dimension '{dim.name}' is missing: no array has it, give it by "
-                    f"keyword, {dim.name}=... (C: {self.prototype})"
+                    f"{self.__name__}: dimension '{dim.name}' is missing: no array has it, "
+                    f"give it by keyword, {dim.name}=... (C: {self.prototype})"
                 )
             statics.append((dim.name, self._static_int(dim.name, values[dim.name])))
-        return [values[p.name] for p in self._operands], tuple(statics)
+        return tuple(statics)
 
     def _unknown_keyword(self, key: str, known: set[str]) -> str:
         if any(dim.name == key for dim in self.description.dims):
@@ -252,7 +267,7 @@ class Function:
     def _static(self, parameter: Parameter, value: Any) -> Any:
         """A static value, checked against the parameter's C type."""
         where = f"{self.__name__}: static argument '{parameter.name}'"
-        shown = f"(C: {parameter.declaration})"
+        shown = parameter.shown
         if isinstance(value, compat.Tracer):
             raise TypeError(
                 f"{where} must be a Python value, got a traced {value.aval.str_short()}; "
@@ -289,8 +304,7 @@ class Function:
         if hasattr(value, "__jax_array__"):
             return value.__jax_array__()
         raise TypeError(
-            f"{where} is a {type(value).__name__}, expected an array "
-            f"(C: {parameter.declaration})"
+            f"{where} is a {type(value).__name__}, expected an array {parameter.shown}"
         )
 
     def _check_dtype(self, parameter: Parameter, dtype: Any, weak: bool) -> None:
@@ -300,7 +314,7 @@ class Function:
             return
         raise TypeError(
             f"{self.__name__}: argument '{parameter.name}' has dtype {dtype}, expected "
-            f"{expected} (C: {parameter.declaration})"
+            f"{expected} {parameter.shown}"
         )
 
     def _check_x64(self) -> None:
@@ -311,7 +325,7 @@ class Function:
                 what = "its result" if parameter.name == "return" else f"'{parameter.name}'"
                 raise TypeError(
                     f"{self.__name__}: {what} is {parameter.numpy_dtype} "
-                    f"(C: {parameter.declaration}), and JAX has 64-bit types only with "
+                    f"{parameter.shown}, and JAX has 64-bit types only with "
                     "jax.config.update('jax_enable_x64', True)"
                 )
 
@@ -452,6 +466,11 @@ class OverloadedFunction:
         options = "".join(f"\n  {d.prototype}" for d in self._options())
         raise TypeError(f"{self.__name__}: no overload for ({given}); there are:{options}")
 
+    @functools.cached_property
+    def numpy(self) -> Any:
+        """A NumPy ufunc with an inner loop for each overload; see `Function.numpy`."""
+        return numpy_form.make(self.members, self.__name__, self.__doc__ or "")
+
     def _choose(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Function | None:
         """The member for these arguments, of which only types and dtypes count."""
         for member in self.members:
@@ -531,7 +550,7 @@ def _dtype_text(value: Any) -> str:
 def _scalar(where: str, parameter: Parameter, value: Any) -> Any:
     """A number as the parameter's dtype; what would lose its kind or range is an error."""
     dtype = parameter.numpy_dtype
-    shown = f"(C: {parameter.declaration})"
+    shown = parameter.shown
     array = np.asarray(value)
     kind = _KINDS.get(array.dtype.kind, 9)
     if array.ndim or kind > _KINDS[dtype.kind]:

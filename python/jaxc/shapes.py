@@ -67,7 +67,7 @@ class _Call:
                 )
 
     def error(self, text: str, parameter: Parameter | None = None) -> ValueError:
-        where = f" (C: {parameter.declaration})" if parameter is not None else ""
+        where = f" {parameter.shown}" if parameter is not None else ""
         return ValueError(f"{self.d.name}: {text}{where}")
 
     def solve(self) -> None:

@@ -40,7 +40,7 @@ class Ufunc(OverloadedFunction):
         self._rule: tuple[str, Any] | None = None
         self._made: dict[tuple[int, ...], Function] = {}
         super().__init__(name, ())
-        self.numpy = owner
+        self.__dict__["numpy"] = owner
         self._read(ufunc)
         self.__doc__ = ufunc.__doc__ if owner is ufunc else owner.__doc__
         known = ufunc_rules.rule(module, name)

@@ -74,8 +74,8 @@ void jaxci_adopted_fail(jaxci_adopted_call *call, jaxc_fault *fault, long long r
                         const char *text) {
   const size_t length = strlen(text);
   jaxci_text *kept = (jaxci_text *)malloc(sizeof *kept + length);
-  fault->row = row;
-  fault->status = 0;
+  fault->row = row < 0 ? 0 : row;
+  fault->status = row < 0 ? -1 : 0;
   fault->text = "an error, and no memory for its text";
   if (kept == NULL) return;
   memcpy(kept->text, text, length + 1);

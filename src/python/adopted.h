@@ -61,7 +61,8 @@ void *jaxci_adopted_create(size_t size, PyObject *record);
  * `adopted`. On failure it is freed, with an exception. */
 PyObject *jaxci_adopted_publish(jaxci_adopted *adopted);
 
-/* Stops the rows with an error that has this text, which is copied. From any thread. */
+/* Stops the rows with an error that has this text, which is copied; row: -1 where it may
+ * have been any. From any thread. */
 void jaxci_adopted_fail(jaxci_adopted_call *call, jaxc_fault *fault, long long row,
                         const char *text);
 /* Frees the texts of a call, and its detail. */

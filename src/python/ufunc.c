@@ -77,7 +77,7 @@ static int ufunc_rows(const long long *dims, char *const *data, const long long 
   /* The loop takes the interpreter's lock for an exception, which would be gone with the
    * thread's state if we did not keep one. */
   if (!jaxci_interpreter_take(&held)) {
-    jaxci_adopted_fail(call, fault, 0, JAXCI_NO_INTERPRETER);
+    jaxci_adopted_fail(call, fault, -1, JAXCI_NO_INTERPRETER);
     return 1;
   }
   Py_BEGIN_ALLOW_THREADS
@@ -86,7 +86,7 @@ static int ufunc_rows(const long long *dims, char *const *data, const long long 
   if (PyErr_Occurred()) {
     jaxci_exception_text(text, sizeof text);
     jaxci_interpreter_give(&held);
-    jaxci_adopted_fail(call, fault, 0, text);
+    jaxci_adopted_fail(call, fault, -1, text);
     return 1;
   }
   jaxci_interpreter_give(&held);

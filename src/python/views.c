@@ -23,10 +23,13 @@ static void free_copy(PyObject *capsule) {
 static void keep_apart(PyObject *object) {
   PyArrayObject *const array = (PyArrayObject *)(void *)object;
   PyArrayObject_fields *const fields = (PyArrayObject_fields *)(void *)object;
-  PyObject *dense = PyArray_NewCopy(array, NPY_CORDER);
   const size_t bytes = (size_t)PyArray_NBYTES(array);
-  void *copy = dense != NULL ? malloc(bytes != 0 ? bytes : 1) : NULL;
-  PyObject *owner = copy != NULL ? PyCapsule_New(copy, NULL, free_copy) : NULL;
+  PyObject *dense, *owner;
+  void *copy;
+  if (PyArray_BASE(array) != NULL) return; /* it has been given some */
+  dense = PyArray_NewCopy(array, NPY_CORDER);
+  copy = dense != NULL ? malloc(bytes != 0 ? bytes : 1) : NULL;
+  owner = copy != NULL ? PyCapsule_New(copy, NULL, free_copy) : NULL;
   if (owner == NULL) { /* better empty than dangling */
     PyErr_Clear();
     free(copy);

@@ -1,0 +1,573 @@
+"""``jaxc.callback``: Python functions in JAX programs, on XLA's own memory.
+
+The handler makes NumPy arrays that are views of the operands and results, and calls the
+function in the thread that runs the program. No array is copied, none goes through JAX again:
+what costs is the interpreter's own call.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import dataclasses
+import functools
+import inspect
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.errors import JaxRuntimeError
+
+from jaxc import _jaxc, adopt, compat, registration  # type: ignore[attr-defined]
+from jaxc.description import DTYPES, STRING, Description, Dim, Parameter, Role
+from jaxc.function import Function, OverloadedFunction
+from jaxc.signature import Signature, parse
+
+_NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
+#: Type of a static value -> what XLA sends it as.
+_STATICS: Mapping[type, int] = {
+    bool: _NUMBERS[np.dtype(np.bool_)],
+    int: _NUMBERS[np.dtype(np.int64)],
+    float: _NUMBERS[np.dtype(np.float64)],
+    complex: _NUMBERS[np.dtype(np.complex128)],
+    str: STRING,
+}
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+#: Exceptions of the last calls, by the text of their traceback, for eager calls to show.
+_raised: collections.OrderedDict[str, BaseException] = collections.OrderedDict()
+_raised_lock = threading.Lock()
+
+
+class Callback(OverloadedFunction):
+    """A Python function as a JAX function; made by `jaxc.callback`.
+
+    It has a member for each combination of input dtypes and types of static values that it was
+    called with. ``defjvp`` and ``defvjp`` give its derivative, as those of a C function do.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        text: str,
+        dtype: Any,
+        vectorized: bool,
+        effect: bool,
+        name: str | None,
+    ):
+        self.function = function
+        self._vectorized = vectorized
+        self._effect = effect
+        module, _, own = (name or "").rpartition(".")
+        own = own or getattr(function, "__qualname__", type(function).__name__)
+        super().__init__(own.rpartition(".")[2], ())
+        self._qualname = own
+        self._module = module or getattr(function, "__module__", None) or "local"
+        self._given = name is not None
+        self._parsed = _parse(self.__name__, text)
+        self._text = text.replace(" ", "")
+        self._dtype = _dtype_rule(self.__name__, dtype, self._parsed)
+        self._names, self._static_defaults, self._any_static = _parameters(
+            self.__name__, function, self._parsed
+        )
+        self._members: dict[Any, Function] = {}
+        self._lock = threading.Lock()
+        self._rule: tuple[str, Any] | None = None
+        functools.update_wrapper(self, function, assigned=("__doc__",), updated=())
+
+    @property
+    def members(self) -> tuple[Function, ...]:
+        return tuple(self._members.values())
+
+    @members.setter
+    def members(self, value: Sequence[Function]) -> None:
+        del value
+
+    @property
+    def signature(self) -> str:
+        return self._text
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls the Python function on views of the arrays.
+
+        Raises:
+          TypeError: for arguments that it does not take.
+          ValueError: for shapes that do not agree.
+          jax.errors.JaxRuntimeError: when it raises an exception, with its type, text and
+            traceback; eagerly, the exception itself is the ``__cause__``.
+        """
+        inputs, statics = self._bind(args, kwargs)
+        inputs = _numbers_as_arrays(self.__name__, self._names, inputs)
+        member = self._member(tuple(np.dtype(a.dtype) for a in inputs), statics)
+        try:
+            results = member(*inputs, **statics)
+            if not any(isinstance(r, compat.Tracer) for r in jax.tree.leaves(results)):
+                jax.block_until_ready(results)
+            return results
+        except (JaxRuntimeError, ValueError) as error:  # the second is JAX's, for some
+            cause = _cause(str(error))
+            if cause is None:
+                raise
+            raise JaxRuntimeError(str(error)) from cause
+
+    def _bind(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        name = self.__name__
+        count = len(self._parsed.inputs)
+        names = self._names[:count]
+        if len(args) > count:
+            raise TypeError(
+                f"{name}: takes {count} arrays ({', '.join(names) or 'none'}), got {len(args)}; "
+                "static values are given by name"
+            )
+        values = dict(zip(names, args, strict=False))
+        statics = dict(self._static_defaults)
+        dims = {self._parsed.dims[i] for i in self._static_dims}
+        for key, value in kwargs.items():
+            if key in values:
+                raise TypeError(f"{name}: argument '{key}' is given by position and by name")
+            if key in names:
+                values[key] = value
+            elif key in statics or key in dims or self._any_static:
+                statics[key] = value
+            else:
+                known = ", ".join([*names, *statics, *sorted(dims)]) or "none"
+                raise TypeError(f"{name}: has no argument '{key}'; it takes {known}")
+        missing = [key for key in names if key not in values]
+        missing += [key for key, v in statics.items() if v is inspect.Parameter.empty]
+        missing += [key for key in sorted(dims) if key not in statics]
+        if missing:
+            raise TypeError(f"{name}: argument '{missing[0]}' is missing")
+        for key, default in self._static_defaults.items():
+            if statics[key] is default and type(default) not in _STATICS:
+                del statics[key]  # such as None, which the function itself supplies
+        return [values[key] for key in names], statics
+
+    @functools.cached_property
+    def _static_dims(self) -> tuple[int, ...]:
+        inputs = [b for bounds in self._parsed.inputs for b in bounds]
+        read = frozenset[int]().union(*[b.dims for b in inputs])
+        return tuple(i for i in range(len(self._parsed.dims)) if i not in read)
+
+    def _member(
+        self, dtypes: tuple[np.dtype[Any], ...], statics: Mapping[str, Any]
+    ) -> Function:
+        dims = {self._parsed.dims[i] for i in self._static_dims}
+        types = tuple(
+            (key, _static_type(self.__name__, key, value))
+            for key, value in sorted(statics.items())
+            if key not in dims
+        )
+        outputs = self._dtype(dtypes)
+        key = (dtypes, types, outputs)
+        with self._lock:
+            found = self._members.get(key)
+            if found is None:
+                found = self._adopt(dtypes, types, outputs)
+                self._members[key] = found
+                if self._rule is not None:
+                    self._apply(found)
+        return found
+
+    def _adopt(
+        self,
+        dtypes: tuple[np.dtype[Any], ...],
+        types: tuple[tuple[str, int], ...],
+        outputs: tuple[np.dtype[Any], ...],
+    ) -> Function:
+        description = self._describe([*dtypes, *outputs], types)
+        kinds = [
+            p.numpy_dtype if p.role in (Role.INPUT, Role.OUTPUT) else None
+            for p in description.parameters
+        ]
+        made = _jaxc.adopt_callback(
+            adopt.record(description), self.function, _text_of, tuple(kinds), self._vectorized
+        )
+        own = f"callback/{self._module}"
+        key = f"{own}:{self._qualname}"
+        owner = self._qualname if self._given else self.function
+        library = own + adopt.unique(key, owner).removeprefix(key)
+        names = tuple(dtype.name for dtype in (*dtypes, *outputs))
+        recipe = (_restore_member, self._module, self._qualname, names, types)
+        return adopt.publish(
+            library, description, made, recipe, (str(self._vectorized), str(self._effect))
+        )
+
+    def _describe(
+        self, dtypes: Sequence[np.dtype[Any]], types: Sequence[tuple[str, int]]
+    ) -> Description:
+        count = len(self._parsed.inputs)
+        cores = [*self._parsed.inputs, *self._parsed.outputs]
+        parameters = [adopt.DATA]
+        declared = []
+        for i, (name, dtype, bounds) in enumerate(zip(self._names, dtypes, cores, strict=True)):
+            axes = ",".join(b.text.replace(" ", "") for b in bounds)
+            declaration = f"{name}: {dtype.name}[{axes}]"
+            declared.append(declaration)
+            role = Role.INPUT if i < count else Role.OUTPUT
+            parameters.append(
+                Parameter(name, declaration, role, _NUMBERS[dtype], len(bounds), bounds)
+            )
+        dims, solve = self._parsed.solved(parameters, 1 + count)
+        for name, number in types:
+            kind = "str" if number == STRING else str(DTYPES[number])
+            declared.append(f"*, {name}: {kind}")
+            parameters.append(Parameter(name, f"{name}: {kind}", Role.STATIC, number, 0, ()))
+        return Description(
+            name=self.__name__,
+            prototype=f"{self.__name__}({', '.join(declared)})",
+            file=self._module,
+            line=0,
+            doc=self.function.__doc__,
+            serial=True,  # rows in order, by the thread that runs the program
+            effect=self._effect,
+            parameters=tuple(parameters),
+            dims=tuple(
+                dataclasses.replace(dim, is_static=i in self._static_dims)
+                for i, dim in enumerate(dims)
+            ),
+            solve=solve,
+        )
+
+    # ---- derivatives ----
+
+    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Gives the derivative; as `jaxc.Function.defjvp`."""
+        self._set_rule("jvp", rule)
+        return rule
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Gives the reverse derivative; as `jaxc.Function.defvjp`."""
+        self._set_rule("vjp", (fwd, bwd))
+
+    def _set_rule(self, kind: str, rule: Any) -> None:
+        with self._lock:
+            self._rule = (kind, rule)
+            for member in self._members.values():
+                self._apply(member)
+
+    def _apply(self, member: Function) -> None:
+        assert self._rule is not None
+        kind, rule = self._rule
+        if kind == "jvp":
+            member.defjvp(rule)
+        else:
+            member.defvjp(*rule)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce__(self) -> Any:
+        if "<" in self._qualname:
+            raise TypeError(f"{self._qualname}: is no name of a module, and cannot be pickled")
+        return _restore, (self._module, self._qualname)
+
+    def __repr__(self) -> str:
+        return f"<jaxc callback {self.__name__} {self._text}>"
+
+
+def callback(
+    signature: str,
+    *,
+    dtype: Any = None,
+    vectorized: bool = False,
+    effect: bool = False,
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], Callback]:
+    """Makes a Python function a JAX function, which XLA calls on views of its own memory.
+
+    The function takes the inputs, then the outputs, as NumPy arrays of the core axes, and
+    writes the outputs in place; inputs are read-only, and none may be kept after it returns.
+    What it takes by keyword alone are static values: bool, int, float, complex or str. It runs
+    in XLA's threads, one call at a time as the interpreter's lock has it. It may use NumPy, and
+    other jaxc functions by their ``.numpy``; not JAX, whose results it might wait for forever.
+
+    >>> @jaxc.callback("(n),(n)->(n)")
+    ... def mix(x, y, out, *, weight):
+    ...     np.multiply(x, weight, out=out)
+    ...     out += y
+    >>> z = jax.jit(jax.vmap(lambda x: mix(x, y, weight=0.5)))(xs)
+
+    Args:
+      signature: core axes of inputs and outputs in NumPy's notation. Axes are names, integers,
+        and + - * // over them; a name that no input has is a static keyword, an int.
+      dtype: of the outputs: one for all, or a tuple, or a function of the inputs' dtypes; by
+        default what the inputs' dtypes promote to.
+      vectorized: under vmap, and with leading axes, the function is called once with all of
+        them; those that an input broadcasts along have stride 0, and size as all others. By
+        default it is called once a row.
+      effect: it does more than write its outputs: calls are never dropped or reordered.
+      name: "module.name", part of the target's name; by default the function's own.
+
+    Raises:
+      ValueError: for a signature that is not understood.
+      TypeError: for a function that does not take as many arrays as the signature has.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callback:
+        if isinstance(function, (OverloadedFunction, Function)) or not callable(function):
+            raise TypeError(f"jaxc.callback takes a Python function, got {function!r}")
+        return Callback(function, signature, dtype, vectorized, effect, name)
+
+    if not isinstance(signature, str):
+        raise TypeError(
+            f"jaxc.callback takes a signature first, as @jaxc.callback('(n)->(n)'), got "
+            f"{signature!r}"
+        )
+    return decorate
+
+
+# ---- definitions ----
+
+
+def _parse(name: str, text: str) -> Signature:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _dtype_rule(
+    name: str, dtype: Any, parsed: Signature
+) -> Callable[[tuple[np.dtype[Any], ...]], tuple[np.dtype[Any], ...]]:
+    """(dtypes of inputs) -> dtypes of outputs."""
+    count = len(parsed.outputs)
+    if dtype is None and not parsed.inputs:
+        raise TypeError(f"{name}: has no inputs, so give the dtype of its outputs, dtype=...")
+
+    def of(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
+        found = dtype
+        if found is None:
+            found = functools.reduce(jnp.promote_types, dtypes)
+        elif callable(found) and not isinstance(found, type):
+            found = found(*dtypes)
+        many = found if isinstance(found, (tuple, list)) else (found,) * count
+        if len(many) != count:
+            raise TypeError(f"{name}: has {count} outputs, got {len(many)} dtypes: {found!r}")
+        out = tuple(np.dtype(one) for one in many)
+        for one in out:
+            if one not in _NUMBERS:
+                raise TypeError(f"{name}: an output of dtype {one} is not possible in JAX")
+        return out
+
+    if dtype is not None and (isinstance(dtype, type) or not callable(dtype)):
+        of(())  # what is wrong is wrong at once
+    return of
+
+
+def _parameters(
+    name: str, function: Callable[..., Any], parsed: Signature
+) -> tuple[list[str], dict[str, Any], bool]:
+    """Names of arrays, defaults of static values, and whether it takes any."""
+    inputs, outputs = len(parsed.inputs), len(parsed.outputs)
+    count = inputs + outputs
+    letters = [f"x{i + 1}" for i in range(inputs)] + [f"out{i + 1}" for i in range(outputs)]
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # as of some functions written in C
+        return letters, {}, False
+    positional = [p for p in found if p.kind in _POSITIONAL]
+    takes_more = any(p.kind == inspect.Parameter.VAR_POSITIONAL for p in found)
+    needed = sum(p.default is inspect.Parameter.empty for p in positional)
+    if needed > count or (len(positional) < count and not takes_more):
+        takes = ", ".join(p.name for p in positional) or "none"
+        raise TypeError(
+            f"{name}: takes {len(positional)} positional arguments ({takes}), and is called "
+            f"with {inputs} inputs and {outputs} outputs to write into; static values are "
+            "keyword-only, after *"
+        )
+    names = [p.name for p in positional[:count]]
+    names += letters[len(names) :]
+    statics = {p.name: p.default for p in found if p.kind == inspect.Parameter.KEYWORD_ONLY}
+    clash = sorted(set(parsed.dims) & (set(names[:inputs]) | set(statics)))
+    if clash:
+        raise TypeError(f"{name}: '{clash[0]}' is an argument and an axis of the signature")
+    any_static = any(p.kind == inspect.Parameter.VAR_KEYWORD for p in found)
+    return names, statics, any_static
+
+
+# ---- values ----
+
+
+def _static_type(name: str, key: str, value: Any) -> int:
+    if isinstance(value, compat.Tracer):
+        raise TypeError(
+            f"{name}: '{key}' is static and must be a Python value, got a traced "
+            f"{value.aval.str_short()}; make it an input, or under jit give "
+            f"static_argnames='{key}'"
+        )
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value) not in _STATICS:
+        raise TypeError(
+            f"{name}: static value '{key}' must be a bool, int, float, complex or str, got "
+            f"{value!r}"
+        )
+    return _STATICS[type(value)]
+
+
+def _numbers_as_arrays(name: str, names: Sequence[str], inputs: Sequence[Any]) -> list[Any]:
+    """Inputs with a dtype. A number takes that of the arrays of its kind, or JAX's default."""
+    out = []
+    for key, value in zip(names, inputs, strict=False):
+        if not isinstance(value, jax.Array) and hasattr(value, "__jax_array__"):
+            value = value.__jax_array__()
+        is_number = isinstance(value, (bool, int, float, complex))
+        if not is_number and not isinstance(value, (np.ndarray, np.generic, jax.Array)):
+            raise TypeError(
+                f"{name}: argument '{key}' is a {type(value).__name__}, expected an array"
+            )
+        out.append(value)
+    strong = [np.dtype(a.dtype) for a in out if hasattr(a, "dtype") and not _is_weak(a)]
+    for i, value in enumerate(out):
+        if not _is_weak(value):
+            number = np.dtype(value.dtype)
+            if number not in _NUMBERS:
+                raise TypeError(
+                    f"{name}: argument '{names[i]}' has dtype {value.dtype}, which JAX has not"
+                )
+            continue
+        kind = jnp.result_type(value)
+        same = [d for d in strong if _kind(d) == _kind(kind)]
+        out[i] = jnp.asarray(value, jnp.result_type(*same) if same else kind)
+    return out
+
+
+def _kind(dtype: Any) -> str:
+    kind = np.dtype(dtype).kind
+    return {"V": "f", "u": "i"}.get(kind, kind)
+
+
+def _is_weak(value: Any) -> bool:
+    is_number = isinstance(value, (bool, int, float, complex))
+    if is_number and not isinstance(value, np.generic):
+        return True
+    return bool(getattr(value, "weak_type", False))
+
+
+# ---- exceptions ----
+
+
+def _text_of(exception: BaseException) -> tuple[str, str]:
+    """First line and traceback of an exception, whose frames let go of the arrays."""
+    first = "".join(traceback.format_exception_only(exception)).strip()
+    whole = "".join(traceback.format_exception(exception)).rstrip()
+    if exception.__traceback__ is not None:
+        traceback.clear_frames(exception.__traceback__)
+    with _raised_lock:
+        _raised[whole] = exception
+        while len(_raised) > 8:
+            _raised.popitem(last=False)
+    return first, whole
+
+
+def _cause(text: str) -> BaseException | None:
+    with _raised_lock:
+        for whole, exception in reversed(_raised.items()):
+            if whole in text:
+                return _raised.pop(whole)
+    return None
+
+
+# ---- other processes ----
+
+
+def _restore(module: str, qualname: str) -> Callback:
+    import importlib
+
+    found: Any = importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    if not isinstance(found, Callback):
+        raise TypeError(f"{module}.{qualname}: is no jaxc callback")
+    return found
+
+
+def _restore_member(
+    module: str, qualname: str, names: Sequence[str], types: tuple[tuple[str, int], ...]
+) -> Function:
+    owner = _restore(module, qualname)
+    count = len(owner._parsed.inputs)
+    dtypes = tuple(jnp.dtype(name) for name in names)
+    with owner._lock:
+        key = (dtypes[:count], types, dtypes[count:])
+        if key not in owner._members:
+            owner._members[key] = owner._adopt(*key)
+        return owner._members[key]
+
+
+# ---- the raw form ----
+
+
+@dataclasses.dataclass(frozen=True)
+class CallbackContext:
+    """What a raw callback is told about its call.
+
+    Attributes:
+      stage: "execute"; Python functions run at no other.
+      platform: "cpu".
+      device_ordinal: which of the process's devices; None where the runtime does not tell.
+      run_id: a number that all calls of one execution share; None where it does not tell.
+      stream: of the device; None on CPUs.
+    """
+
+    stage: str
+    platform: str
+    device_ordinal: int | None
+    run_id: int | None
+    stream: int | None
+
+
+_raw: dict[str, Any] = {}
+
+
+def register_callback(
+    name: str,
+    func: Callable[[list[Any], list[Any], dict[str, Any], CallbackContext], None],
+) -> None:
+    """Registers a Python function as a CPU target for ``jax.ffi.ffi_call(name, ...)``.
+
+    It is called with lists of NumPy views of inputs (read-only) and outputs (to be written in
+    place; None in the place of a token), a dictionary of the attributes (NumPy scalars and
+    arrays, str, dictionaries), and a `CallbackContext`. It may keep none of the arrays.
+
+    >>> def scale(inputs, outputs, attrs, ctx):
+    ...     np.multiply(inputs[0], attrs["factor"], out=outputs[0])
+    >>> jaxc.register_callback("scale", scale)
+    >>> jax.ffi.ffi_call("scale", jax.typeof(x))(x, factor=np.float32(2))
+
+    Args:
+      name: of the target. Registering the same function again does nothing.
+
+    Raises:
+      ValueError: when another handler has the name.
+    """
+    if not callable(func):
+        raise TypeError(f"register_callback {name!r}: takes a function, got {func!r}")
+    if _raw.get(name) is func:
+        return
+    if name in registration.targets():
+        raise ValueError(
+            f"register_callback {name!r}: another handler has this name; names stay for the "
+            "life of the process, so choose a new one"
+        )
+    handler, _ = _jaxc.adopt_raw_callback(name, func, _text_of, dict(DTYPES), CallbackContext)
+    registration.register(name, handler)
+    _raw[name] = func
+
+
+def _close() -> None:
+    """Ends callbacks before the interpreter: what still runs then gets an error."""
+    jax.effects_barrier()
+    _jaxc.close_interpreter()
+
+
+atexit.register(_close)
