@@ -6,7 +6,7 @@
 
 import jaxc.derivative  # noqa: F401 (registers the derivative rules of the primitives)
 from jaxc import config, host
-from jaxc.callback import CallbackContext, callback, register_callback
+from jaxc.callbacks import CallbackContext, callback, register_callback
 from jaxc.check import check
 from jaxc.compiler import include_dir
 from jaxc.exporting import bundle, deserialize, export, load_bundle
@@ -14,7 +14,7 @@ from jaxc.function import Function, OverloadedFunction, overload
 from jaxc.library import Library, compile, load
 from jaxc.registration import register
 from jaxc.sharding import GatherWarning
-from jaxc.ufunc import ufunc
+from jaxc.ufuncs import ufunc
 from jaxc.version import __version__
 
 __all__ = [

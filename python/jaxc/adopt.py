@@ -7,12 +7,13 @@ are described as C functions are; ``_jaxc`` gives each a handler from a pool.
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from jaxc import targets
-from jaxc.description import OPERANDS, RESULTS, Description, Parameter, Role
+from jaxc.description import DTYPES, OPERANDS, RESULTS, STRING, Description, Parameter, Role
 from jaxc.function import Function
 
 #: C's names of element types, by NumPy's.
@@ -26,6 +27,8 @@ C_TYPES: Mapping[str, str] = {
 
 #: The place of a function's own data: before all its parameters.
 DATA = Parameter("", "", Role.DATA, 0, 0, ())
+
+_NUMBERS = {dtype.name: number for number, dtype in DTYPES.items()}
 
 _taken: dict[str, Any] = {}
 _lock = threading.Lock()
@@ -74,22 +77,53 @@ def publish(
     description: Description,
     made: tuple[Any, Any],
     recipe: tuple[Any, ...],
-    parts: Callable[[], tuple[str, ...]] | tuple[str, ...] = (),
+    parts: tuple[str, ...] = (),
+    name: str | None = None,
 ) -> Function:
     """A function with its target registered.
+
+    The target's name says dtypes and types of static values, so that a process that has what
+    the function is made of can make it; see `overload_of`.
 
     Args:
       library: the middle of the target's name.
       made: capsules of handler and function, as ``_jaxc`` returned them.
       recipe: for pickling.
       parts: what else tells it from another function of the same names.
+      name: in its module, where that is not the function's own.
     """
     handler, capsule = made
     described = repr((description.prototype, [p.dtype for p in description.parameters]))
     digest = hashlib.sha256(repr((described, parts)).encode()).hexdigest()[:16]
-    target = targets.name(library, description.name, digest)
+    overload = f"{name or description.name}[{_types(description)}]"
+    target = targets.name(library, overload, digest)
     targets.register(target, description, "cpu", handler, None)
     return Function(description, {"cpu": target}, target, recipe, {"cpu": handler}, capsule)
+
+
+def _types(description: Description) -> str:
+    arrays = description.with_role(*OPERANDS, *RESULTS)
+    statics = description.with_role(Role.STATIC)
+    named = [f"{p.name}={'str' if p.dtype == STRING else p.numpy_dtype}" for p in statics]
+    return ",".join([p.numpy_dtype.name for p in arrays] + named)
+
+
+def overload_of(name: str) -> tuple[str, tuple[str, ...], tuple[tuple[str, int], ...]] | None:
+    """What a target's name says: function, dtypes of arrays, types of static values."""
+    match = re.fullmatch(r"(.+)\[([\w,=]*)\]", name)
+    if match is None:
+        return None
+    dtypes, statics = [], []
+    for item in match[2].split(","):
+        key, is_static, kind = item.rpartition("=")
+        if not is_static:
+            dtypes.append(kind)
+        else:
+            number = STRING if kind == "str" else _NUMBERS.get(kind)
+            if number is None:
+                return None
+            statics.append((key, number))
+    return match[1], tuple(dtypes), tuple(statics)
 
 
 def declaration(name: str, dtype: str, axes: tuple[str, ...], is_input: bool) -> str:

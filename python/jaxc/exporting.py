@@ -22,7 +22,7 @@ from typing import Any
 import jax
 import jax.export
 
-from jaxc import cache, library, registration, targets, ufunc
+from jaxc import adopt, cache, callbacks, library, registration, targets, ufuncs
 
 _TARGET = re.compile(r'@"?(jaxc:[^\s"(]+)"?\(')
 _FORMAT = 1
@@ -57,6 +57,8 @@ def export(
         leading axes may be symbolic, and core axes too.
       platforms: as `jax.export.export` takes them.
     """
+    # Overloads of ufuncs and callbacks are made when they are traced, which JAX does once.
+    function.trace(*args, **kwargs)  # type: ignore[attr-defined]
     allowed = {*targets.registered(), *registration.targets()}
     checks = [jax.export.DisabledSafetyCheck.custom_call(target) for target in sorted(allowed)]
     exporter = jax.export.export(function, platforms=platforms, disabled_checks=checks)
@@ -84,8 +86,12 @@ def _check_loaded(exported: jax.export.Exported) -> None:
     for target in targets_of(exported):
         _, name, function, digest = target.split(":")
         kind, _, module = name.partition("/")
-        if target not in targets.registered() and kind == "ufunc":
-            ufunc.find(module, function)
+        overload = adopt.overload_of(function)
+        if target not in targets.registered() and overload is not None:
+            if kind == "ufunc":
+                ufuncs.find(module, *overload[:2])
+            elif kind == "callback":
+                callbacks.find(module, *overload)
         there = targets.registered()
         if target in there:
             continue

@@ -31,7 +31,7 @@ class _Special:
     """scipy.special's ufuncs, adopted when a formula names them."""
 
     def __getattr__(self, name: str) -> Any:
-        from jaxc.ufunc import ufunc
+        from jaxc.ufuncs import ufunc
 
         return ufunc(getattr(importlib.import_module("scipy.special"), name))
 

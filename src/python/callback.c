@@ -16,6 +16,7 @@ typedef struct {
   PyObject *function;
   PyObject *helper; /* (exception) -> (first line, the rest) of the error's text */
   PyArray_Descr *dtypes[JAXC_MAX_PARAMETERS]; /* of arrays; NULL for other parameters */
+  Py_ssize_t array_count;
   int is_vectorized;
 } callback_adopted;
 
@@ -145,7 +146,7 @@ static PyObject *make_arrays(const callback_adopted *self, const long long *dims
                              char *const *data, int32_t leading, const npy_intp *sizes,
                              const npy_intp (*steps)[JAXC_MAX_AXES]) {
   const jaxc_function *const f = &self->base.function;
-  PyObject *arrays = PyTuple_New((Py_ssize_t)f->argument_count + f->result_count);
+  PyObject *arrays = PyTuple_New(self->array_count);
   Py_ssize_t place = 0;
   for (int32_t k = 0; arrays != NULL && k < f->parameter_count; k++) {
     const jaxc_parameter *const parameter = &f->parameters[k];
@@ -326,6 +327,7 @@ PyObject *jaxci_adopt_callback(PyObject *module, PyObject *args) {
       return NULL;
     }
     self->dtypes[k] = (PyArray_Descr *)(void *)Py_NewRef(dtype);
+    self->array_count++;
   }
   self->function = Py_NewRef(function);
   self->helper = Py_NewRef(helper);

@@ -11,7 +11,9 @@ import atexit
 import collections
 import dataclasses
 import functools
+import importlib
 import inspect
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +25,7 @@ import numpy as np
 from jax.errors import JaxRuntimeError
 
 from jaxc import _jaxc, adopt, compat, registration  # type: ignore[attr-defined]
-from jaxc.description import DTYPES, STRING, Description, Dim, Parameter, Role
+from jaxc.description import DTYPES, STRING, Description, Parameter, Role
 from jaxc.function import Function, OverloadedFunction
 from jaxc.signature import Signature, parse
 
@@ -67,7 +69,6 @@ class Callback(OverloadedFunction):
         super().__init__(own.rpartition(".")[2], ())
         self._qualname = own
         self._module = module or getattr(function, "__module__", None) or "local"
-        self._given = name is not None
         self._parsed = _parse(self.__name__, text)
         self._text = text.replace(" ", "")
         self._dtype = _dtype_rule(self.__name__, dtype, self._parsed)
@@ -102,7 +103,7 @@ class Callback(OverloadedFunction):
         """
         inputs, statics = self._bind(args, kwargs)
         inputs = _numbers_as_arrays(self.__name__, self._names, inputs)
-        member = self._member(tuple(np.dtype(a.dtype) for a in inputs), statics)
+        member = self._choice(tuple(np.dtype(a.dtype) for a in inputs), statics)
         try:
             results = member(*inputs, **statics)
             if not any(isinstance(r, compat.Tracer) for r in jax.tree.leaves(results)):
@@ -122,8 +123,8 @@ class Callback(OverloadedFunction):
         names = self._names[:count]
         if len(args) > count:
             raise TypeError(
-                f"{name}: takes {count} arrays ({', '.join(names) or 'none'}), got {len(args)}; "
-                "static values are given by name"
+                f"{name}: takes {count} arrays ({', '.join(names) or 'none'}), got "
+                f"{len(args)}; static values are given by name"
             )
         values = dict(zip(names, args, strict=False))
         statics = dict(self._static_defaults)
@@ -154,7 +155,7 @@ class Callback(OverloadedFunction):
         read = frozenset[int]().union(*[b.dims for b in inputs])
         return tuple(i for i in range(len(self._parsed.dims)) if i not in read)
 
-    def _member(
+    def _choice(
         self, dtypes: tuple[np.dtype[Any], ...], statics: Mapping[str, Any]
     ) -> Function:
         dims = {self._parsed.dims[i] for i in self._static_dims}
@@ -164,23 +165,29 @@ class Callback(OverloadedFunction):
             if key not in dims
         )
         outputs = self._dtype(dtypes)
-        key = (dtypes, types, outputs)
+        return self._made((*dtypes, *outputs), types)
+
+    def member(self, dtypes: Sequence[str], types: Sequence[tuple[str, int]] = ()) -> Function:
+        """The overload for these dtypes of inputs and outputs and types of static values."""
+        return self._made(tuple(jnp.dtype(name) for name in dtypes), tuple(types))
+
+    def _made(
+        self, dtypes: tuple[np.dtype[Any], ...], types: tuple[tuple[str, int], ...]
+    ) -> Function:
+        key = (dtypes, types)
         with self._lock:
             found = self._members.get(key)
             if found is None:
-                found = self._adopt(dtypes, types, outputs)
+                found = self._adopt(*key)
                 self._members[key] = found
                 if self._rule is not None:
                     self._apply(found)
         return found
 
     def _adopt(
-        self,
-        dtypes: tuple[np.dtype[Any], ...],
-        types: tuple[tuple[str, int], ...],
-        outputs: tuple[np.dtype[Any], ...],
+        self, dtypes: tuple[np.dtype[Any], ...], types: tuple[tuple[str, int], ...]
     ) -> Function:
-        description = self._describe([*dtypes, *outputs], types)
+        description = self._describe(dtypes, types)
         kinds = [
             p.numpy_dtype if p.role in (Role.INPUT, Role.OUTPUT) else None
             for p in description.parameters
@@ -190,13 +197,11 @@ class Callback(OverloadedFunction):
         )
         own = f"callback/{self._module}"
         key = f"{own}:{self._qualname}"
-        owner = self._qualname if self._given else self.function
-        library = own + adopt.unique(key, owner).removeprefix(key)
-        names = tuple(dtype.name for dtype in (*dtypes, *outputs))
+        library = own + adopt.unique(key, self.function).removeprefix(key)
+        names = tuple(dtype.name for dtype in dtypes)
         recipe = (_restore_member, self._module, self._qualname, names, types)
-        return adopt.publish(
-            library, description, made, recipe, (str(self._vectorized), str(self._effect))
-        )
+        parts = (str(self._vectorized), str(self._effect))
+        return adopt.publish(library, description, made, recipe, parts, name=self._qualname)
 
     def _describe(
         self, dtypes: Sequence[np.dtype[Any]], types: Sequence[tuple[str, int]]
@@ -442,7 +447,7 @@ def _numbers_as_arrays(name: str, names: Sequence[str], inputs: Sequence[Any]) -
 
 
 def _kind(dtype: Any) -> str:
-    kind = np.dtype(dtype).kind
+    kind: str = np.dtype(dtype).kind
     return {"V": "f", "u": "i"}.get(kind, kind)
 
 
@@ -471,7 +476,7 @@ def _text_of(exception: BaseException) -> tuple[str, str]:
 
 def _cause(text: str) -> BaseException | None:
     with _raised_lock:
-        for whole, exception in reversed(_raised.items()):
+        for whole in reversed(_raised):
             if whole in text:
                 return _raised.pop(whole)
     return None
@@ -481,8 +486,6 @@ def _cause(text: str) -> BaseException | None:
 
 
 def _restore(module: str, qualname: str) -> Callback:
-    import importlib
-
     found: Any = importlib.import_module(module)
     for part in qualname.split("."):
         found = getattr(found, part)
@@ -491,17 +494,24 @@ def _restore(module: str, qualname: str) -> Callback:
     return found
 
 
-def _restore_member(
-    module: str, qualname: str, names: Sequence[str], types: tuple[tuple[str, int], ...]
-) -> Function:
-    owner = _restore(module, qualname)
-    count = len(owner._parsed.inputs)
-    dtypes = tuple(jnp.dtype(name) for name in names)
-    with owner._lock:
-        key = (dtypes[:count], types, dtypes[count:])
-        if key not in owner._members:
-            owner._members[key] = owner._adopt(*key)
-        return owner._members[key]
+def _restore_member(module: str, qualname: str, *key: Any) -> Function:
+    return _restore(module, qualname).member(*key)
+
+
+def find(
+    module: str, name: str, dtypes: tuple[str, ...], types: tuple[tuple[str, int], ...]
+) -> bool:
+    """Adopts a function that a program of another process names; False where it is not.
+
+    Only modules that are there already are looked into.
+    """
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, Callback):
+        return False
+    found.member(dtypes, types)
+    return True
 
 
 # ---- the raw form ----

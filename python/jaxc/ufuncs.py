@@ -132,6 +132,13 @@ class Ufunc(OverloadedFunction):
             solve=solved[1],
         )
 
+    def member(self, dtypes: Sequence[str]) -> Function | None:
+        """The overload for these dtypes of inputs and outputs."""
+        for loop in self._types:
+            if [_TYPES[number].name for number in loop] == list(dtypes):
+                return self._member(loop)
+        return None
+
     def _member(self, loop: tuple[int, ...]) -> Function:
         found = self._made.get(loop)
         if found is None:
@@ -312,15 +319,14 @@ def restore(module: str, name: str, dtypes: tuple[str, ...] | None = None) -> An
     found = ufunc(getattr(importlib.import_module(module), name))
     if dtypes is None:
         return found
-    return next(m for m in found.members if _dtype_names(m) == dtypes)
+    member = found.member(dtypes)
+    if member is None:
+        raise TypeError(f"{module}.{name}: has no loop {dtypes}")
+    return member
 
 
-def _dtype_names(member: Function) -> tuple[str, ...]:
-    return tuple(p.numpy_dtype.name for p in member.description.parameters[1:])
-
-
-def find(module: str, name: str) -> bool:
-    """Adopts a ufunc that a program of another process names; False where it may not.
+def find(module: str, name: str, dtypes: tuple[str, ...]) -> bool:
+    """Adopts a loop that a program of another process names; False where it may not.
 
     Only modules that are there already, and NumPy's and SciPy's own, are looked into: a file
     must not make a process import what it likes.
@@ -333,5 +339,4 @@ def find(module: str, name: str) -> bool:
     found = getattr(sys.modules.get(module), "__dict__", {}).get(name)
     if not isinstance(found, np.ufunc) and not hasattr(found, "ufunc"):
         return False
-    _ = ufunc(found).members
-    return True
+    return ufunc(found).member(dtypes) is not None
