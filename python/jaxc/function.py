@@ -23,7 +23,8 @@ _KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}  # V: bfloat16 and 8-b
 _LARGEST_FLOAT = 3.4028235677973366e38
 #: Most static values, and types of arguments, for which a compiled call is kept at hand.
 _MOST_READY = 1024
-_X64 = frozenset({"int64", "uint64", "float64", "complex128"})
+#: Element types that JAX has with jax_enable_x64 only.
+X64 = frozenset({"int64", "uint64", "float64", "complex128"})
 
 
 class Function:
@@ -321,7 +322,7 @@ class Function:
         if jax.config.jax_enable_x64:
             return
         for parameter in self.description.with_role(*OPERANDS, *RESULTS):
-            if parameter.numpy_dtype.name in _X64:
+            if parameter.numpy_dtype.name in X64:
                 what = "its result" if parameter.name == "return" else f"'{parameter.name}'"
                 raise TypeError(
                     f"{self.__name__}: {what} is {parameter.numpy_dtype} "

@@ -52,7 +52,7 @@ def _half_difference(name: str, sign: float = 1, minus: float = 1) -> Partial:
 def _trigamma(x: Any) -> Any:
     """The derivative of psi; 5.15.6 reflects negative x."""
     reflected = jnp.where(x > 0, x, 1 - x)
-    positive = _s.zeta(jnp.full_like(x, 2), reflected)
+    positive = jax.lax.zeta(jnp.full_like(x, 2), reflected)
     return jnp.where(x > 0, positive, (jnp.pi / jnp.sin(jnp.pi * x)) ** 2 - positive)
 
 
@@ -170,9 +170,6 @@ _SPECIAL: Mapping[str, Rule] = {
     "hyp2f1": (
         None, None, None,
         lambda a, b, c, z, y: a * b / c * _s.hyp2f1(a + 1, b + 1, c + 1, z),
-    ),
-    "lambertw": (  # 4.13.4
-        lambda z, k, tol, w: jnp.where((z == 0) & (k == 0), 1, w / (z * (1 + w))), None, None,
     ),
     # polynomials: 18.9.21, 18.9.23, 18.9.25, 18.9.27
     "eval_chebyt": (None, lambda n, x, y: n * _s.eval_chebyu(n - 1, x)),

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxc import _jaxc, adopt, signature, ufunc_rules  # type: ignore[attr-defined]
 from jaxc.description import DTYPES, Bound, Description, Parameter, Role
-from jaxc.function import Function, OverloadedFunction
+from jaxc.function import X64, Function, OverloadedFunction
 
 #: Type numbers of NumPy's own, which are the same in every NumPy: its dtype.
 _TYPES: dict[int, np.dtype[Any]] = {
@@ -79,11 +79,9 @@ class Ufunc(OverloadedFunction):
         return self._options()[0].signature
 
     def _choose(self, args: Sequence[Any], kwargs: Any) -> Function | None:
-        order = list(self._types)
-        if jax.config.jax_enable_x64:
-            # Of what fits, numbers of Python alone, JAX takes the wide type.
-            order.sort(key=lambda t: not all(_TYPES[n].itemsize >= 8 for n in t))
-        for types in order:
+        # Numbers of Python alone fit several loops: JAX's widest type is meant.
+        x64 = jax.config.jax_enable_x64
+        for types in sorted(self._types, key=lambda t: _is_wide(t) != x64):
             if self._fits(self._descriptions[types], args, kwargs):
                 return self._member(types)
         if self._compile(args, kwargs):
@@ -199,6 +197,10 @@ class Ufunc(OverloadedFunction):
 
     def __repr__(self) -> str:
         return f"<jaxc ufunc {self.__name__}, {len(self._types)} loops>"
+
+
+def _is_wide(loop: tuple[int, ...]) -> bool:
+    return any(_TYPES[number].name in X64 for number in loop)
 
 
 def _core(

@@ -1,0 +1,451 @@
+"""``jaxc.ufunc``: loops of NumPy, SciPy and numba in JAX programs."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.special as special
+from jax.errors import JaxRuntimeError
+
+import jaxc
+from jaxc import ufunc_rules
+
+try:
+    import numba
+except ImportError:
+    numba = None  # type: ignore[assignment]
+
+needs_numba = pytest.mark.skipif(numba is None, reason="numba is not installed")
+
+
+def usable(module: Any) -> dict[str, np.ufunc]:
+    """Ufuncs of a module, under their own names, that have a loop over numbers."""
+    found = {}
+    for name in sorted(vars(module)):
+        u = getattr(module, name)
+        if isinstance(u, np.ufunc) and u.__name__ == name:
+            if any(set(t) <= set("?bhilqBHILQefdFD->") for t in u.types):
+                found[name] = u
+    return found
+
+
+def of(u: Any, loop: Any, shape: tuple[int, ...] = (7,)) -> list[np.ndarray]:
+    rng = np.random.default_rng(len(u.__name__))
+    args = []
+    for parameter in loop.description.parameters[1 : 1 + u.nin]:
+        dtype = parameter.numpy_dtype
+        if dtype.kind in "iu":
+            args.append(rng.integers(0, 5, shape).astype(dtype))
+        elif dtype.kind == "b":
+            args.append(rng.integers(0, 2, shape).astype(dtype))
+        else:
+            args.append(rng.uniform(0.1, 2.9, shape).astype(dtype))
+    return args
+
+
+def loop_text(u: Any, loop: Any) -> str:
+    chars = [p.numpy_dtype.char for p in loop.description.parameters[1:]]
+    return "".join(chars[: u.nin]) + "->" + "".join(chars[u.nin :])
+
+
+# ---- every loop ----
+
+
+@pytest.mark.parametrize("module", [np, special], ids=["numpy", "scipy.special"])
+def test_the_widest_loop_of_every_ufunc(module: Any, x64: None) -> None:
+    calls = []
+    for name, u in usable(module).items():
+        if u.signature is not None:
+            continue
+        made = jaxc.ufunc(u)
+        loop = max(made._types, key=lambda t: (sum(n in (12, 7) for n in t[: u.nin]), t))
+        loop_function = made._member(loop)
+        calls.append((name, u, loop_function, of(u, loop_function)))
+    assert len(calls) > {np: 70, special: 200}[module]
+    results = jax.jit(lambda args: [c[2](*a) for c, a in zip(calls, args, strict=True)])(
+        [c[3] for c in calls]
+    )
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for (name, u, loop, args), got in zip(calls, results, strict=True):
+            expected = u(*args, signature=loop_text(u, loop))
+            for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+                assert one.dtype == other.dtype, name
+                # XLA runs programs with subnormal numbers flushed to zero
+                np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-300, err_msg=name)
+
+
+@pytest.mark.parametrize("u", [np.add, np.hypot, np.isnan, np.divmod, np.ldexp, special.jv])
+def test_every_loop(u: Any, x64: None) -> None:
+    made = jaxc.ufunc(u)
+    chars = {t for t in u.types if set(t) <= set("?bhilqBHILQefdFD->")}
+    names = {tuple(np.dtype(c).name for c in t.replace("->", "")) for t in chars}
+    assert {tuple(p.numpy_dtype.name for p in m.description.parameters[1:])
+            for m in made.members} == names  # fmt: skip
+    for member in made.members:
+        args = of(u, member)
+        if u in (np.divmod,):
+            args[1] = np.maximum(args[1], 1).astype(args[1].dtype)
+        got = jax.jit(member)(*args)
+        expected = u(*args, signature=loop_text(u, member))
+        jax.tree.map(np.testing.assert_array_equal, got, expected)
+        jax.tree.map(lambda g, e: np.testing.assert_equal(g.dtype, e.dtype), got, expected)
+
+
+def test_dtypes_choose_the_loop_exactly(x64: None) -> None:
+    jv = jaxc.ufunc(special.jv)
+    x = np.linspace(0, 5, 4)
+    assert jv(1.0, x.astype(np.float32)).dtype == np.float32
+    assert jv(1.0, x).dtype == np.float64
+    assert jv(1.0, x + 0j).dtype == np.complex128
+    assert jv(jnp.float32(1), x.astype(np.complex64)).dtype == np.complex64
+    with pytest.raises(
+        TypeError, match=r"jv: no overload for \(int32, float64\); there are:\n "
+    ):
+        jv(np.arange(4, dtype=np.int32), x)
+    with pytest.raises(TypeError, match=r"float32, float64"):
+        jv(x.astype(np.float32), x)
+
+
+def test_numbers_of_python_are_wide_with_x64() -> None:
+    gamma = jaxc.ufunc(special.gamma)
+    assert gamma(5.0).dtype == np.float32
+    assert gamma(5.0) == 24
+
+
+def test_numbers_of_python_with_x64(x64: None) -> None:
+    assert jaxc.ufunc(special.gamma)(5.0).dtype == np.float64
+
+
+def test_wide_loops_say_what_they_need() -> None:
+    with pytest.raises(TypeError, match=r"gamma: .* is float64 .*jax_enable_x64"):
+        jaxc.ufunc(special.gamma)(np.arange(3.0))
+
+
+# ---- transformations ----
+
+
+@pytest.mark.parametrize("leading", [(), (0,), (1,), (2, 3)])
+def test_broadcasting_and_vmap(leading: tuple[int, ...]) -> None:
+    jv = jaxc.ufunc(special.jv)
+    v = np.arange(4, dtype=np.float32)
+    x = np.random.default_rng(0).uniform(0, 5, (*leading, 4)).astype(np.float32)
+    expected = special.jv(v, x)
+    np.testing.assert_array_equal(jv(v, x), expected)
+    np.testing.assert_array_equal(jax.vmap(jv, (0, -1), -1)(v, x), expected)
+    np.testing.assert_array_equal(jax.jit(jv)(v, x), expected)
+    text = jax.jit(jax.vmap(jv, (None, 0))).lower(1.0, v).as_text()
+    assert text.count("custom_call") == 1
+
+
+def test_several_outputs(x64: None) -> None:
+    x = np.linspace(-1, 1, 5)
+    sici, frexp = jaxc.ufunc(special.sici), jaxc.ufunc(np.frexp)
+    jax.tree.map(np.testing.assert_array_equal, jax.jit(sici)(x), special.sici(x))
+    jax.tree.map(np.testing.assert_array_equal, jax.vmap(frexp)(x), np.frexp(x))
+    assert len(jaxc.ufunc(special.airy)(x)) == 4
+
+
+def test_gufuncs(x64: None) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(3, 2, 4)), rng.normal(size=(4, 5))
+    matmul = jaxc.ufunc(np.matmul)
+    assert matmul.signature == "(n,k),(k,m)->(n,m)"
+    np.testing.assert_allclose(matmul(a, b), a @ b, rtol=1e-14)
+    np.testing.assert_allclose(jax.vmap(matmul, (1, None), 1)(a, b), a @ b, rtol=1e-14)
+    with pytest.raises(ValueError, match="matmul: dimension k is 4 in 'x1' .* but 5 in 'x2'"):
+        matmul(a, b.T)
+    inverse = jaxc.ufunc(np.linalg._umath_linalg.inv)
+    square = rng.normal(size=(3, 4, 4))
+    np.testing.assert_allclose(jax.jit(inverse)(square), np.linalg.inv(square), rtol=1e-12)
+    vecdot = jaxc.ufunc(np.vecdot)
+    np.testing.assert_allclose(vecdot(a, a[0]), np.vecdot(a, a[0]), rtol=1e-14)
+    with pytest.raises(
+        TypeError, match=r"axes that broadcast \('\|1'\), which is not supported"
+    ):
+        jaxc.ufunc(special._special_ufuncs._with_broadcast) if hasattr(
+            special._special_ufuncs, "_with_broadcast"
+        ) else _broadcasting()
+
+
+def _broadcasting() -> None:
+    class Like:
+        pass
+
+    from jaxc.ufuncs import _core
+
+    like: Any = Like()
+    like.signature, like.nout = "(n|1),(n|1)->()", 1
+    _core(like, [], "all_equal")
+
+
+def test_rows_run_in_threads_and_agree() -> None:
+    x = np.random.default_rng(0).uniform(0, 30, 200_000).astype(np.float32)
+    jv = jax.jit(jaxc.ufunc(special.jv))
+    np.testing.assert_array_equal(jv(2.0, x), special.jv(np.float32(2), x))
+
+
+# ---- derivatives ----
+
+#: Points where a rule is tried: within the domain, away from what has no derivative.
+POINTS: dict[str, tuple[Any, ...]] = {
+    "erfinv": ([-0.7, 0.1, 0.9],), "ndtri": ([0.1, 0.5, 0.95],), "logit": ([0.2, 0.5, 0.9],),
+    "erfcinv": ([0.2, 1.0, 1.7],), "betainc": (1.3, 2.1, [0.1, 0.5, 0.9]),
+    "betaincc": (1.3, 2.1, [0.1, 0.5, 0.9]), "betaincinv": (1.3, 2.1, [0.1, 0.5, 0.9]),
+    "gammaincinv": (1.7, [0.1, 0.5, 0.9]), "gammainccinv": (1.7, [0.1, 0.5, 0.9]),
+    "ellipk": ([-0.5, 0.3, 0.8],), "ellipe": ([-0.5, 0.3, 0.8],),
+    "hyp2f1": (0.7, 1.2, 2.5, [-0.8, 0.1, 0.7]), "hyp1f1": (0.7, 1.2, [-0.8, 0.1, 0.7]),
+    "hyp0f1": (1.2, [0.2, 0.5, 1.7]), "hyperu": (0.7, 1.2, [0.3, 0.9, 1.7]),
+    "expn": (np.array(3), [0.3, 0.9, 2.1]), "psi": ([-0.6, 0.3, 2.5],),
+    "gamma": ([-0.6, 0.3, 2.5],),
+    "eval_chebyt": (np.array(3), [-0.4, 0.2, 0.7]), "loggamma": ([0.3, 1.2, 2.5],),
+    "eval_hermite": (np.array(3), [-0.4, 0.2, 0.7]),
+    "eval_hermitenorm": (np.array(3), [-0.4, 0.2, 0.7]),
+    "eval_laguerre": (np.array(3), [0.2, 0.7, 1.5]),
+    "wofz": ([0.2 + 0.1j, 1.0, 2.0],), "hankel1": (1.2, [0.9 + 0j, 1.5, 2.0]),
+    "hankel2": (1.2, [0.9 + 0j, 1.5, 2.0]),
+    "xlog1py": ([0.5, 1.0, 2.0], [0.3, 0.9, 2.0]),
+}  # fmt: skip
+
+
+def _points(u: Any, rule: Any) -> list[np.ndarray]:
+    default = [np.array([0.4, 1.1, 2.3]) + 0.1 * k for k in range(u.nin)]
+    given = POINTS.get(u.__name__)
+    if given is None:
+        return default
+    return [np.asarray(g) if not isinstance(g, list) else np.array(g) for g in given]
+
+
+@pytest.mark.parametrize("name", sorted(ufunc_rules._SPECIAL))
+def test_known_derivatives_are_the_slopes(name: str, x64: None) -> None:
+    u = getattr(special, name, None)
+    if u is None:
+        pytest.skip(f"this SciPy has no scipy.special.{name}")
+    rule: Any = ufunc_rules.rule("scipy.special", name)
+    args = _points(u, rule)
+    if u.nin == 2 and args[0].dtype.kind == "i":
+        args[0] = args[0].astype(np.int64)
+    made = jaxc.ufunc(u)
+    args = [np.broadcast_to(a, (3,)) for a in args]
+    for k, partial in enumerate(rule):
+        if partial is None:
+            continue
+        step = 1e-5
+        tangents = [
+            np.ones(3, a.dtype)
+            if i == k
+            else np.zeros(3, jax.dtypes.float0 if a.dtype.kind == "i" else a.dtype)
+            for i, a in enumerate(args)
+        ]
+
+        def of_one(value: Any, k: int = k) -> Any:
+            return made(*[value if i == k else jnp.asarray(a) for i, a in enumerate(args)])
+
+        _, slopes = jax.jvp(of_one, (jnp.asarray(args[k]),), (jnp.asarray(tangents[k]),))
+        above = u(*[a + step if i == k else a for i, a in enumerate(args)])
+        below = u(*[a - step if i == k else a for i, a in enumerate(args)])
+        above, below, slopes = map(jax.tree.leaves, (above, below, slopes))
+        for slope, high, low in zip(slopes, above, below, strict=True):
+            np.testing.assert_allclose(
+                slope, (high - low) / (2 * step), rtol=2e-6, atol=1e-8, err_msg=f"{name} by {k}"
+            )
+
+
+def test_limits_where_the_formula_has_none(x64: None) -> None:
+    def slope(u: Any, x: float) -> float:
+        return float(jax.grad(lambda x: jax.tree.leaves(jaxc.ufunc(u)(x))[0])(x))
+
+    assert slope(special.ellipk, 0.0) == pytest.approx(np.pi / 8)
+    assert slope(special.ellipe, 0.0) == pytest.approx(-np.pi / 8)
+    assert slope(special.spence, 1.0) == -1
+    assert slope(special.sici, 0.0) == 1
+    assert slope(special.shichi, 0.0) == 1
+
+
+def test_reverse_mode_second_order_and_vmap(x64: None) -> None:
+    jv = jaxc.ufunc(special.jv)
+    x = jnp.linspace(0.5, 3, 4)
+    first = jax.vmap(jax.grad(jv, 1), (None, 0))(2.0, x)
+    np.testing.assert_allclose(first, special.jvp(2, x, 1), rtol=1e-12)
+    second = jax.vmap(jax.grad(jax.grad(jv, 1), 1), (None, 0))(2.0, x)
+    np.testing.assert_allclose(second, special.jvp(2, x, 2), rtol=1e-11)
+    total = jax.grad(lambda v: jaxc.ufunc(np.hypot)(v, x).sum())(1.0)
+    np.testing.assert_allclose(total, (1 / np.hypot(1, x)).sum(), rtol=1e-12)
+
+
+def test_derivatives_of_numpy_are_those_of_jax_numpy(x64: None) -> None:
+    x = jnp.linspace(0.5, 3, 4)
+    for name in ("sin", "log1p", "arctan2", "multiply", "logaddexp", "matmul", "exp2"):
+        u = jaxc.ufunc(getattr(np, name))
+        args = [x, x + 1][: u._ufunc.nin] if name != "matmul" else [x[None], x[:, None]]
+        ours = jax.jacrev(u)(*args)
+        np.testing.assert_allclose(ours, jax.jacrev(getattr(jnp, name))(*args), rtol=1e-12)
+
+
+def test_what_has_no_derivative_says_so(x64: None) -> None:
+    with pytest.raises(
+        NotImplementedError, match="jv: no derivative by 'v' is known; jaxc.ufunc"
+    ):
+        jax.grad(jaxc.ufunc(special.jv))(1.5, 2.0)
+    with pytest.raises(NotImplementedError, match=r"pdtr has no derivative: give a rule with"):
+        jax.grad(lambda m: jaxc.ufunc(special.pdtr)(2.0, m))(2.0)
+
+
+def test_a_rule_of_ones_own(x64: None) -> None:
+    pdtr = jaxc.ufunc(special.pdtr)
+
+    @pdtr.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (k, m), (_, dm) = primals, tangents
+        return pdtr(k, m), -jnp.exp(
+            -m + k * jnp.log(m) - jaxc.ufunc(special.gammaln)(k + 1)
+        ) * dm
+
+    slope = jax.grad(lambda m: pdtr(2.0, m))(2.0)
+    h = 1e-6
+    expected = (special.pdtr(2.0, 2 + h) - special.pdtr(2.0, 2 - h)) / (2 * h)
+    assert slope == pytest.approx(expected, rel=1e-8)
+
+
+# ---- numba ----
+
+
+@needs_numba
+def test_numba_vectorize(x64: None) -> None:
+    @numba.vectorize(["float32(float32, float32)", "float64(float64, float64)"])
+    def blend(a: Any, b: Any) -> Any:
+        return a * 0.25 + b
+
+    made = jaxc.ufunc(blend)
+    x = np.linspace(0, 1, 5)
+    np.testing.assert_array_equal(jax.jit(made)(x, 2.0), blend(x, 2.0))
+    assert made(x.astype(np.float32), 2.0).dtype == np.float32
+    assert "blend(double a, double b, double *out)" in made.members[1].prototype
+    np.testing.assert_array_equal(made(b=x, a=1.0), blend(1.0, x))
+
+
+@needs_numba
+def test_numba_without_types_compiles_what_is_called(x64: None) -> None:
+    @numba.vectorize
+    def product(a: Any, b: Any) -> Any:
+        return a * b
+
+    made = jaxc.ufunc(product)
+    x = np.arange(4.0)
+    np.testing.assert_array_equal(made(x, x), x * x)
+    assert made(x.astype(np.float32), x.astype(np.float32)).dtype == np.float32
+    np.testing.assert_array_equal(jax.vmap(made, (0, None))(x, x), np.outer(x, x))
+
+
+@needs_numba
+def test_numba_guvectorize(x64: None) -> None:
+    @numba.guvectorize(["void(float64[:], float64[:], float64[:])"], "(n),(k)->(n)")
+    def smooth(x: Any, w: Any, y: Any) -> None:
+        for i in range(x.shape[0]):
+            y[i] = 0.0
+            for j in range(w.shape[0]):
+                if i >= j:
+                    y[i] += x[i - j] * w[j]
+
+    x, w = np.random.default_rng(0).normal(size=(2, 3, 8)), np.array([1.0, 2.0])
+    np.testing.assert_allclose(jax.jit(jaxc.ufunc(smooth))(x, w), smooth(x, w), rtol=1e-14)
+    lazy = numba.guvectorize("(n)->(n)")(lambda x, y: None)
+    with pytest.raises(TypeError, match="numba has compiled no loop of it yet; give numba.guv"):
+        jaxc.ufunc(lazy)
+
+
+@needs_numba
+def test_exceptions_of_numba_arrive() -> None:
+    @numba.vectorize(["float32(float32)"])
+    def root(x: Any) -> Any:
+        if x < 0:
+            raise ValueError("negative")
+        return x**0.5
+
+    made = jax.jit(jaxc.ufunc(root))
+    np.testing.assert_array_equal(made(np.ones(3, np.float32)), 1)
+    with pytest.raises(JaxRuntimeError, match=r"root: ValueError: negative(\n|$)"):
+        made(np.array([1, -1], np.float32)).block_until_ready()
+    threads = [threading.Thread(target=made, args=(np.ones(100_000, np.float32),))
+               for _ in range(4)]  # fmt: skip
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+# ---- refusals, processes ----
+
+
+def test_what_is_no_ufunc_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"jaxc\.ufunc takes a ufunc, got 3"):
+        jaxc.ufunc(3)
+    with pytest.raises(TypeError, match=r"a Python function goes through jaxc\.callback"):
+        jaxc.ufunc(len)
+    with pytest.raises(
+        TypeError, match=r"has no inner loop over numbers, only O->O; loops over Python objects"
+    ):
+        jaxc.ufunc(np.frompyfunc(lambda x: x, 1, 1))
+    with pytest.raises(TypeError, match="has no inner loop over numbers"):
+        jaxc.ufunc(np.isnat)
+
+
+def test_the_same_ufunc_is_the_same_function() -> None:
+    assert jaxc.ufunc(special.jv) is jaxc.ufunc(special.jv)
+    jv = jaxc.ufunc(special.jv)
+    assert pickle.loads(pickle.dumps(jv)) is jv
+    member = jv.members[0]
+    assert pickle.loads(pickle.dumps(member)) == member
+    assert jv.__name__ == "jv"
+    assert repr(jv) == f"<jaxc ufunc jv, {len(jv.members)} loops>"
+    assert "Bessel" in (jv.__doc__ or "")
+
+
+def test_arguments_by_name() -> None:
+    jv = jaxc.ufunc(special.jv)
+    x = np.ones(2, np.float32)
+    np.testing.assert_array_equal(jv(z=x, v=1.0), jv(1.0, x))
+    with pytest.raises(TypeError, match="no argument 'q'|argument 'z' is missing|no overload"):
+        jv(1.0, q=x)
+
+
+def test_a_program_in_another_process(tmp_path: Any) -> None:
+    path = tmp_path / "program"
+    x = np.linspace(0, 3, 4).astype(np.float32)
+    f = jax.jit(lambda x: jaxc.ufunc(special.jv)(1.0, x) + jaxc.ufunc(np.hypot)(x, x))
+    path.write_bytes(jaxc.export(f, x).serialize())
+    text = f"""
+    import numpy as np, jaxc, sys
+    program = jaxc.deserialize(open({str(path)!r}, "rb").read())
+    print(np.asarray(program.call(np.linspace(0, 3, 4).astype(np.float32))).tolist())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)],
+        capture_output=True, text=True, timeout=120, env=os.environ, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(np.asarray(f(x)).tolist())
+
+
+def test_a_program_with_a_ufunc_that_is_not_there(tmp_path: Any) -> None:
+    from jaxc import exporting
+
+    f = jax.jit(lambda x: jaxc.ufunc(np.hypot)(x, x))
+    exported = jaxc.export(f, np.ones(3, np.float32))
+    (target,) = exporting.targets_of(exported)
+    assert target.startswith("jaxc:ufunc/numpy:hypot[float32,float32,float32]:")
+    with pytest.raises(
+        ValueError, match=r"is a ufunc of this process, which no library contain"
+    ):
+        jaxc.bundle(tmp_path / "x", exported)
