@@ -46,6 +46,7 @@ def main() -> None:
 
 def run(folder: Path, options: argparse.Namespace) -> None:
     """All measurements in order, then the tables."""
+    import adopted
     import callbacks
     import calls
     import edit
@@ -67,6 +68,8 @@ def run(folder: Path, options: argparse.Namespace) -> None:
     rows += calls.eager(30 if quick else 200, norms)
     note("callbacks in programs")
     rows += callbacks.in_programs(5 if quick else 30, norms)
+    note("ufuncs and Python functions")
+    rows += adopted.measure(5 if quick else 30)
     note("tracing and lowering")
     rows += startup.lowering(3 if quick else 10, norms)
     note("imports")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import subprocess
@@ -26,6 +27,11 @@ try:
 except ImportError:
     numba = None  # type: ignore[assignment]
 
+#: SciPy's loops warn of arguments that its functions are given here on purpose.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
 needs_numba = pytest.mark.skipif(numba is None, reason="numba is not installed")
 
 
@@ -34,9 +40,9 @@ def usable(module: Any) -> dict[str, np.ufunc]:
     found = {}
     for name in sorted(vars(module)):
         u = getattr(module, name)
-        if isinstance(u, np.ufunc) and u.__name__ == name:
-            if any(set(t) <= set("?bhilqBHILQefdFD->") for t in u.types):
-                found[name] = u
+        is_own = isinstance(u, np.ufunc) and u.__name__ == name
+        if is_own and any(set(t) <= set("?bhilqBHILQefdFD->") for t in u.types):
+            found[name] = u
     return found
 
 
@@ -164,30 +170,16 @@ def test_gufuncs(x64: None) -> None:
     assert matmul.signature == "(n,k),(k,m)->(n,m)"
     np.testing.assert_allclose(matmul(a, b), a @ b, rtol=1e-14)
     np.testing.assert_allclose(jax.vmap(matmul, (1, None), 1)(a, b), a @ b, rtol=1e-14)
-    with pytest.raises(ValueError, match="matmul: dimension k is 4 in 'x1' .* but 5 in 'x2'"):
+    with pytest.raises(ValueError, match=r"matmul: dimension k is 4 in 'x1' .* but 5 in 'x2'"):
         matmul(a, b.T)
     inverse = jaxc.ufunc(np.linalg._umath_linalg.inv)
     square = rng.normal(size=(3, 4, 4))
     np.testing.assert_allclose(jax.jit(inverse)(square), np.linalg.inv(square), rtol=1e-12)
     vecdot = jaxc.ufunc(np.vecdot)
     np.testing.assert_allclose(vecdot(a, a[0]), np.vecdot(a, a[0]), rtol=1e-14)
-    with pytest.raises(
-        TypeError, match=r"axes that broadcast \('\|1'\), which is not supported"
-    ):
-        jaxc.ufunc(special._special_ufuncs._with_broadcast) if hasattr(
-            special._special_ufuncs, "_with_broadcast"
-        ) else _broadcasting()
-
-
-def _broadcasting() -> None:
-    class Like:
-        pass
-
-    from jaxc.ufuncs import _core
-
-    like: Any = Like()
-    like.signature, like.nout = "(n|1),(n|1)->()", 1
-    _core(like, [], "all_equal")
+    umath_tests = importlib.import_module("numpy._core._umath_tests")
+    with pytest.raises(TypeError, match=r"axes that broadcast \('\|1'\), which is not supp"):
+        jaxc.ufunc(umath_tests.all_equal)
 
 
 def test_rows_run_in_threads_and_agree() -> None:
@@ -295,7 +287,7 @@ def test_derivatives_of_numpy_are_those_of_jax_numpy(x64: None) -> None:
 
 def test_what_has_no_derivative_says_so(x64: None) -> None:
     with pytest.raises(
-        NotImplementedError, match="jv: no derivative by 'v' is known; jaxc.ufunc"
+        NotImplementedError, match=r"jv: no derivative by 'v' is known; jaxc\.ufunc"
     ):
         jax.grad(jaxc.ufunc(special.jv))(1.5, 2.0)
     with pytest.raises(NotImplementedError, match=r"pdtr has no derivative: give a rule with"):
@@ -361,7 +353,9 @@ def test_numba_guvectorize(x64: None) -> None:
     x, w = np.random.default_rng(0).normal(size=(2, 3, 8)), np.array([1.0, 2.0])
     np.testing.assert_allclose(jax.jit(jaxc.ufunc(smooth))(x, w), smooth(x, w), rtol=1e-14)
     lazy = numba.guvectorize("(n)->(n)")(lambda x, y: None)
-    with pytest.raises(TypeError, match="numba has compiled no loop of it yet; give numba.guv"):
+    with pytest.raises(
+        TypeError, match=r"numba has compiled no loop of it yet; give numba\.guv"
+    ):
         jaxc.ufunc(lazy)
 
 
@@ -416,7 +410,7 @@ def test_arguments_by_name() -> None:
     jv = jaxc.ufunc(special.jv)
     x = np.ones(2, np.float32)
     np.testing.assert_array_equal(jv(z=x, v=1.0), jv(1.0, x))
-    with pytest.raises(TypeError, match="no argument 'q'|argument 'z' is missing|no overload"):
+    with pytest.raises(TypeError, match=r"argument 'z' is missing|no argument 'q'"):
         jv(1.0, q=x)
 
 
