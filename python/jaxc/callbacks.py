@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import os
 import sys
 import threading
 import traceback
@@ -576,8 +577,12 @@ def register_callback(
 
 def _close() -> None:
     """Ends callbacks before the interpreter: what still runs then gets an error."""
-    jax.effects_barrier()
-    _jaxc.close_interpreter()
+    try:
+        jax.effects_barrier()
+    finally:
+        _jaxc.close_interpreter()
 
 
 atexit.register(_close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_jaxc.after_fork)

@@ -37,7 +37,7 @@ PyObject *jaxci_close_interpreter(PyObject *module, PyObject *unused) {
   (void)unused;
   __atomic_store_n(&is_closed, 1, __ATOMIC_SEQ_CST);
   Py_BEGIN_ALLOW_THREADS
-  while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0) {
+  while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) > 0) {
 #ifdef _WIN32
     Sleep(1);
 #else
@@ -45,6 +45,14 @@ PyObject *jaxci_close_interpreter(PyObject *module, PyObject *unused) {
 #endif
   }
   Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
+}
+
+PyObject *jaxci_after_fork(PyObject *module, PyObject *unused) {
+  (void)module;
+  (void)unused;
+  /* The threads that were inside are the parent's. */
+  __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
   Py_RETURN_NONE;
 }
 

@@ -31,7 +31,8 @@ void jaxci_interpreter_give(jaxci_held *held);
 /* Writes "TypeName: text" of the exception that is set, and clears it. */
 void jaxci_exception_text(char *out, size_t size);
 
-/* close_interpreter(): see module.c. */
+/* close_interpreter() and after_fork(): see module.c. */
 PyObject *jaxci_close_interpreter(PyObject *module, PyObject *unused);
+PyObject *jaxci_after_fork(PyObject *module, PyObject *unused);
 
 #endif /* JAXC_PYTHON_INTERPRETER_H */

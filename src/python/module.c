@@ -123,6 +123,9 @@ static PyMethodDef methods[] = {
     {"close_interpreter", jaxci_close_interpreter, METH_NOARGS,
      "close_interpreter()\n--\n\n"
      "Lets no handler call Python any more, and waits for those that do."},
+    {"after_fork", jaxci_after_fork, METH_NOARGS,
+     "after_fork()\n--\n\n"
+     "Forgets, in a child process, the parent's threads that called Python."},
     {NULL, NULL, 0, NULL}};
 
 static PyModuleDef_Slot slots[] = {

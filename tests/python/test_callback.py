@@ -568,6 +568,25 @@ def test_a_process_that_ends_while_callbacks_run() -> None:
     )
 
 
+def test_a_child_of_a_process_that_is_in_a_callback_ends() -> None:
+    out = run(
+        """
+        import os, warnings
+        warnings.simplefilter("ignore")            # JAX warns of forks
+        step = jax.jit(lambda x: jax.lax.fori_loop(0, 300, lambda i, x: slow(x), x))
+        y = step(jnp.zeros(4))
+        time.sleep(0.05)
+        child = os.fork()
+        if child == 0:
+            jaxc.callbacks._jaxc.close_interpreter()
+            os._exit(7)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), float(y[0]))
+        """
+    )
+    assert out.strip() == "7 300.0"
+
+
 def test_a_callback_in_a_program_of_another_process(tmp_path: Path) -> None:
     (tmp_path / "own_callbacks.py").write_text(
         "import jaxc, numpy as np\n"
