@@ -2,9 +2,9 @@
 
     python examples/pipeline/pipeline.py
 
-Three calls in a program are the plain way, and XLA sees each. A callback calls the same C
-functions by their ``.numpy`` and may look at values in between; it pays for the interpreter. A C
-function that calls the others is one call of the cost of one.
+Three calls in a program are the plain way, and XLA sees each. A callback calls the same
+C functions by their ``.numpy`` and may look at values in between; it pays for the interpreter.
+A C function that calls the others is one call, of the cost of one.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Ufunc(OverloadedFunction):
     def _read(self, ufunc: Any) -> None:
         """Describes the loops; each is made when it is called for the first time."""
         self._ufunc = ufunc
-        types, cores = _jaxc.ufunc_loops(ufunc)
+        types, cores, _ = _jaxc.ufunc_loops(ufunc)
         self._types = list(dict.fromkeys(t for t in types if all(n in _TYPES for n in t)))
         self._numbers = {t: types.index(t) for t in self._types}
         seen = set()
@@ -59,7 +59,7 @@ class Ufunc(OverloadedFunction):
             if dtypes in seen:
                 self._types.remove(loop)
             seen.add(dtypes)
-        self._core = _core(ufunc, cores, self.__name__)
+        self._core = _core(ufunc, cores)
         self._descriptions = {t: self._describe(t) for t in self._types}
 
     @property
@@ -204,17 +204,12 @@ def _is_wide(loop: tuple[int, ...]) -> bool:
 
 
 def _core(
-    ufunc: Any, cores: Sequence[Sequence[int]], name: str
+    ufunc: Any, cores: Sequence[Sequence[int]]
 ) -> tuple[list[list[Bound]], list[str], list[str]]:
     """Bounds of each operand, names of dimensions, and names of outputs."""
     outputs = ["out"] if ufunc.nout == 1 else [f"out{i + 1}" for i in range(ufunc.nout)]
     if ufunc.signature is None:
         return [[] for _ in cores], [], outputs
-    if "|" in ufunc.signature:
-        raise TypeError(
-            f"{name}: its signature {ufunc.signature} has axes that broadcast ('|1'), which "
-            "is not supported"
-        )
     # An axis that may be left out, (n?), is one that has to be there: leading axes are rows.
     parsed = signature.parse(ufunc.signature.replace("?", ""))
     bounds = [list(axes) for axes in (*parsed.inputs, *parsed.outputs)]
@@ -223,7 +218,7 @@ def _core(
 
 def _sizes(ufunc: Any, core: Any) -> tuple[tuple[int, int], ...]:
     """For each core dimension of the ufunc the description's, or its fixed size."""
-    _, cores = _jaxc.ufunc_loops(ufunc)
+    _, cores, _ = _jaxc.ufunc_loops(ufunc)
     out: dict[int, tuple[int, int]] = {}
     for bounds, numbers in zip(core[0], cores, strict=True):
         for bound, number in zip(bounds, numbers, strict=True):
@@ -299,7 +294,12 @@ def ufunc(u: Any, *, name: str | None = None) -> Ufunc:
     else:
         own = u.__name__
         module = _find(u, own) or ""
-    types, _ = _jaxc.ufunc_loops(inner)
+    types, _, computes_sizes = _jaxc.ufunc_loops(inner)
+    if computes_sizes:
+        raise TypeError(
+            f"{own}: {inner.signature} is not all that it asks of sizes: NumPy has it look at "
+            "them in each call, which XLA's calls cannot; use jaxc.callback"
+        )
     usable = [t for t in types if all(n in _TYPES for n in t)]
     if not usable and (types or inner is u):
         raise TypeError(

@@ -146,7 +146,9 @@ PyObject *jaxci_ufunc_loops(PyObject *module, PyObject *ufunc) {
     Py_XDECREF(out);
     return NULL;
   }
-  return Py_BuildValue("(NN)", out, cores);
+  return Py_BuildValue("(NNO)", out, cores,
+                       u->core_enabled && u->process_core_dims_func != NULL ? Py_True
+                                                                            : Py_False);
 }
 
 static int fill_sizes(ufunc_adopted *self, const PyUFuncObject *u, PyObject *sizes) {
