@@ -102,9 +102,7 @@ class Callback(OverloadedFunction):
           jax.errors.JaxRuntimeError: when it raises an exception, with its type, text and
             traceback; eagerly, the exception itself is the ``__cause__``.
         """
-        inputs, statics = self._bind(args, kwargs)
-        inputs = _numbers_as_arrays(self.__name__, self._names, inputs)
-        member = self._choice(tuple(np.dtype(a.dtype) for a in inputs), statics)
+        member, inputs, statics = self.chosen(args, kwargs)
         try:
             results = member(*inputs, **statics)
             if not any(isinstance(r, compat.Tracer) for r in jax.tree.leaves(results)):
@@ -115,6 +113,14 @@ class Callback(OverloadedFunction):
             if cause is None:
                 raise
             raise JaxRuntimeError(str(error)) from cause
+
+    def chosen(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Function, Sequence[Any], Mapping[str, Any]]:
+        """The member for these arguments, and its arguments."""
+        inputs, statics = self._bind(args, kwargs)
+        inputs = _numbers_as_arrays(self.__name__, self._names, inputs)
+        return self._choice(tuple(np.dtype(a.dtype) for a in inputs), statics), inputs, statics
 
     def _bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]

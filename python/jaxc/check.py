@@ -14,7 +14,7 @@ import numpy as np
 from jaxc import host, shapes
 from jaxc.derivative import statics_for
 from jaxc.description import OPERANDS, RESULTS, Parameter
-from jaxc.function import Function
+from jaxc.function import Function, OverloadedFunction
 from jaxc.link import Kernel
 from jaxc.primitive import Statics
 
@@ -29,7 +29,11 @@ class Outcome:
 
 
 def check(
-    function: Function, *args: Any, rtol: float | None = None, seed: int = 0, **kwargs: Any
+    function: Function | OverloadedFunction,
+    *args: Any,
+    rtol: float | None = None,
+    seed: int = 0,
+    **kwargs: Any,
 ) -> list[Outcome]:
     """Runs a function and its derivatives in many ways and compares.
 
@@ -41,6 +45,7 @@ def check(
     second order.
 
     Args:
+      function: of several overloads, the one for these arguments is checked.
       args, kwargs: arguments of the function, at a point where it is smooth.
       rtol: relative tolerance of derivatives; by default 2e-2 in float32, 1e-5 in float64.
       seed: of the directions.
@@ -54,6 +59,8 @@ def check(
     Example:
       >>> jaxc.check(rms_norm, x, 1e-5)
     """
+    if isinstance(function, OverloadedFunction):
+        function, args, kwargs = function.chosen(args, kwargs)  # type: ignore[assignment]
     if not isinstance(function, Function):
         raise TypeError(f"jaxc.check takes a jaxc function, got {function!r}")
     print(f"{function!r}")

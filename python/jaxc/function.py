@@ -455,11 +455,22 @@ class OverloadedFunction:
             member = self._chosen.get(key)
             if member is not None:
                 return member(*args)
+        member, given, named = self.chosen(args, kwargs)
+        if key is not None and len(self._chosen) < _MOST_READY:
+            self._chosen[key] = member
+        return member(*given, **named)
+
+    def chosen(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Function, Sequence[Any], Mapping[str, Any]]:
+        """The member for these arguments, and its arguments.
+
+        Raises:
+          TypeError: when no member fits, listing what each expects.
+        """
         member = self._choose(args, kwargs)
         if member is not None:
-            if key is not None and len(self._chosen) < _MOST_READY:
-                self._chosen[key] = member
-            return member(*args, **kwargs)
+            return member, args, kwargs
         given = ", ".join(
             [_dtype_text(a) for a in args]
             + [f"{k}={_dtype_text(v)}" for k, v in kwargs.items()]

@@ -116,9 +116,13 @@ class Ufunc(OverloadedFunction):
             text = adopt.declaration(names[k], dtype.name, texts, k < nin)
             declared.append(text)
             role = Role.INPUT if k < nin else Role.OUTPUT
+            number = _NUMBERS[dtype]
             parameters.append(
-                Parameter(names[k], text, role, _NUMBERS[dtype], len(bounds), bounds)
-            )
+                Parameter(
+                    names[k], text, role, number, len(bounds), bounds,
+                    nondifferentiable=k < nin and self._has_no_partial(k),
+                )
+            )  # fmt: skip
         solved = signature.Signature((), (), tuple(dims)).solved(parameters, 1 + nin)
         return Description(
             name=self.__name__,
@@ -136,6 +140,11 @@ class Ufunc(OverloadedFunction):
             if [_TYPES[number].name for number in loop] == list(dtypes):
                 return self._member(loop)
         return None
+
+    def _has_no_partial(self, k: int) -> bool:
+        """Whether the known derivatives lack that by input k."""
+        known = ufunc_rules.rule(self._module, self.__name__)
+        return known is not None and not callable(known) and known[k] is None
 
     def _member(self, loop: tuple[int, ...]) -> Function:
         found = self._made.get(loop)

@@ -448,3 +448,12 @@ def test_a_program_with_a_ufunc_that_is_not_there(tmp_path: Any) -> None:
         ValueError, match=r"is a ufunc of this process, which no library contain"
     ):
         jaxc.bundle(tmp_path / "x", exported)
+
+
+def test_check_takes_ufuncs(capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.linspace(0.5, 2, 4).astype(np.float32)
+    outcomes = jaxc.check(jaxc.ufunc(special.jv), x, x)
+    names = {outcome.what for outcome in outcomes}
+    assert "jvp by z, finite differences" in names
+    assert "jvp by v, finite differences" not in names
+    assert "jv ()" in capsys.readouterr().out
