@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "adopted.h"
+#include "failure.h"
 #include "interpreter.h"
 #include "views.h"
 
@@ -20,44 +21,9 @@ typedef struct {
   int is_vectorized;
 } callback_adopted;
 
-/* Takes the exception that is set: its first line goes to the fault, its traceback to the
- * call. */
-static void take_exception(jaxci_adopted_call *call, PyObject *helper, jaxc_fault *fault,
-                           long long row) {
-  PyObject *type, *value, *traceback, *pair = NULL, *first = NULL, *rest = NULL;
-  char text[512];
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  if (value != NULL && traceback != NULL) PyException_SetTraceback(value, traceback);
-  if (value != NULL) pair = PyObject_CallFunctionObjArgs(helper, value, NULL);
-  Py_XDECREF(type);
-  Py_XDECREF(value);
-  Py_XDECREF(traceback);
-  if (pair != NULL && PyTuple_Check(pair) && PyArg_ParseTuple(pair, "UU", &first, &rest)) {
-    const char *first_utf8 = PyUnicode_AsUTF8AndSize(first, NULL);
-    Py_ssize_t length = 0;
-    const char *rest_utf8 =
-        first_utf8 != NULL ? PyUnicode_AsUTF8AndSize(rest, &length) : NULL;
-    if (rest_utf8 != NULL) {
-      jaxci_adopted_fail(call, fault, row, first_utf8);
-      free(call->detail);
-      call->detail = (char *)malloc((size_t)length + 1);
-      if (call->detail != NULL) memcpy(call->detail, rest_utf8, (size_t)length + 1);
-      Py_DECREF(pair);
-      return;
-    }
-  }
-  Py_XDECREF(pair);
-  if (PyErr_Occurred()) {
-    jaxci_exception_text(text, sizeof text);
-  } else {
-    (void)snprintf(text, sizeof text, "an exception without a text");
-  }
-  jaxci_adopted_fail(call, fault, row, text);
-}
-
 /* Calls function(*arrays, **statics); 0, or -1 with an exception. */
-static int call_function(const callback_adopted *self, PyObject *arrays, PyObject *statics) {
+static int call_function(const callback_adopted *self, PyObject *arrays,
+                         PyObject *statics) {
   PyObject *result = PyObject_Call(self->function, arrays, statics);
   int failed = result == NULL;
   Py_ssize_t held;
@@ -91,9 +57,9 @@ static int call_function(const callback_adopted *self, PyObject *arrays, PyObjec
 }
 
 /* The exception with the arrays that its frames held let go. */
-static void end_failed(jaxci_adopted_call *call, const callback_adopted *self, PyObject *arrays,
-                       jaxc_fault *fault, long long row) {
-  take_exception(call, self->helper, fault, row);
+static void end_failed(jaxci_adopted_call *call, const callback_adopted *self,
+                       PyObject *arrays, jaxc_fault *fault, long long row) {
+  jaxci_failure_take(call, self->helper, fault, row);
   if (arrays != NULL) (void)jaxci_views_end(arrays);
 }
 
@@ -227,7 +193,8 @@ static jaxc_status run_whole(const jaxc_abi_call_frame *frame, jaxci_batch *batc
   for (int32_t k = 0; k < batch->slot_count; k++) {
     const jaxci_shape *const shape = &batch->shapes[k];
     const int64_t own = shape->rank - batch->core_rank[k];
-    npy_intp step = (npy_intp)jaxci_row_bytes(batch, k, self->base.function.parameters[k].dtype);
+    const int32_t dtype = self->base.function.parameters[k].dtype;
+    npy_intp step = (npy_intp)jaxci_row_bytes(batch, k, dtype);
     for (int64_t back = 1; back <= own; back++) {
       const int64_t size = shape->dims[own - back];
       steps[k][leading - back] = size == 1 ? 0 : step;
@@ -235,7 +202,9 @@ static jaxc_status run_whole(const jaxc_abi_call_frame *frame, jaxci_batch *batc
       step *= (npy_intp)size;
     }
   }
-  if (batch->needs_block) status = jaxci_batch_block(batch, &frame->attrs, local, &allocated, message);
+  if (batch->needs_block) {
+    status = jaxci_batch_block(batch, &frame->attrs, local, &allocated, message);
+  }
   if (status != JAXC_OK) goto done;
   batch->rows = 1; /* an error is of the whole */
   if (!jaxci_interpreter_take(&held)) {
@@ -259,21 +228,6 @@ done:
   return status;
 }
 
-/* The runtime's error: name, message, and the traceback, however long. */
-static jaxc_abi_error *make_error(const jaxc_abi_call_frame *frame, const char *name,
-                                  jaxc_status status, const char *text,
-                                  const char *detail) {
-  const size_t size = strlen(name) + strlen(text) + (detail != NULL ? strlen(detail) : 0) + 8;
-  char *whole = (char *)malloc(size);
-  jaxc_abi_error *error;
-  if (whole == NULL) return jaxc_error_create(frame->api, status, text);
-  (void)snprintf(whole, size, "%s: %s%s%s", name, text, detail != NULL ? "\n\n" : "",
-                 detail != NULL ? detail : "");
-  error = jaxc_error_create(frame->api, status, whole);
-  free(whole);
-  return error;
-}
-
 static jaxc_abi_error *callback_run(jaxc_abi_call_frame *frame, const jaxci_adopted *base) {
   const callback_adopted *const self = (const callback_adopted *)(const void *)base;
   jaxc_function function = base->function;
@@ -294,7 +248,7 @@ static jaxc_abi_error *callback_run(jaxc_abi_call_frame *frame, const jaxci_adop
     status = jaxci_batch_run(frame, &batch, &message);
   }
   if (status != JAXC_OK) {
-    error = make_error(frame, function.name, status, message.text, call.detail);
+    error = jaxci_failure_error(frame, function.name, status, message.text, call.detail);
   }
   jaxci_adopted_end(&call);
   return error;
@@ -334,216 +288,5 @@ PyObject *jaxci_adopt_callback(PyObject *module, PyObject *args) {
   self->is_vectorized = is_vectorized;
   self->base.function.rows = callback_rows;
   self->base.handle = callback_run;
-  return jaxci_adopted_publish(&self->base);
-}
-
-/* ---- raw: func(inputs, outputs, attrs, context) ---- */
-
-typedef struct {
-  jaxci_adopted base;
-  const char *name;
-  PyObject *function;
-  PyObject *helper;
-  PyObject *dtypes;  /* XLA's number -> dtype */
-  PyObject *context; /* (stage, platform, device ordinal, run id, stream) -> object */
-} raw_adopted;
-
-static PyArray_Descr *raw_dtype(const raw_adopted *self, int32_t dtype) {
-  PyObject *number = PyLong_FromLong(dtype);
-  PyObject *found = number != NULL ? PyDict_GetItemWithError(self->dtypes, number) : NULL;
-  Py_XDECREF(number);
-  if (found != NULL) return (PyArray_Descr *)(void *)found;
-  if (!PyErr_Occurred()) {
-    PyErr_Format(PyExc_TypeError, "NumPy has no dtype for XLA's %s (%d)",
-                 jaxc_dtype_name(dtype), (int)dtype);
-  }
-  return NULL;
-}
-
-static PyObject *raw_arrays(const raw_adopted *self, const jaxc_abi_operands *operands,
-                            int is_result) {
-  PyObject *list = PyList_New((Py_ssize_t)operands->size);
-  for (int64_t i = 0; list != NULL && i < operands->size; i++) {
-    jaxc_message message;
-    jaxc_view view;
-    PyObject *item = NULL;
-    npy_intp sizes[NPY_MAXDIMS];
-    if (jaxc_call_operand(operands, i, is_result ? "result" : "argument", "", JAXC_ANY,
-                          JAXC_ANY_RANK, &view, &message) != JAXC_OK) {
-      PyErr_SetString(PyExc_ValueError, message.text);
-    } else if (view.rank > NPY_MAXDIMS) {
-      PyErr_Format(PyExc_ValueError, "an array has %lld axes", (long long)view.rank);
-    } else if (view.dtype == JAXC_TOKEN) {
-      item = Py_NewRef(Py_None);
-    } else {
-      PyArray_Descr *dtype = raw_dtype(self, view.dtype);
-      for (int64_t axis = 0; axis < view.rank; axis++) sizes[axis] = (npy_intp)view.dims[axis];
-      if (dtype != NULL) {
-        item = jaxci_view_new(dtype, (int)view.rank, sizes, NULL,
-                              view.data != NULL ? view.data : sizes, is_result);
-      }
-    }
-    if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) != 0) Py_CLEAR(list);
-  }
-  return list;
-}
-
-static PyObject *raw_attributes(const raw_adopted *self, const jaxc_abi_attrs *attrs,
-                                int depth);
-
-static PyObject *raw_attribute(const raw_adopted *self, int32_t kind, void *data, int depth) {
-  switch (kind) {
-    case JAXC_ABI_ATTR_SCALAR: {
-      const jaxc_abi_scalar *const scalar = (const jaxc_abi_scalar *)data;
-      PyArray_Descr *dtype = raw_dtype(self, scalar->dtype);
-      return dtype != NULL ? PyArray_Scalar(scalar->value, dtype, NULL) : NULL;
-    }
-    case JAXC_ABI_ATTR_ARRAY: {
-      const jaxc_abi_array *const array = (const jaxc_abi_array *)data;
-      PyArray_Descr *dtype = raw_dtype(self, array->dtype);
-      npy_intp size = (npy_intp)array->size;
-      PyObject *out;
-      if (dtype == NULL) return NULL;
-      Py_INCREF((PyObject *)(void *)dtype);
-      out = PyArray_NewFromDescr(&PyArray_Type, dtype, 1, &size, NULL, NULL, 0, NULL);
-      if (out != NULL && array->size != 0) { /* a copy: attributes go with the call */
-        memcpy(PyArray_DATA((PyArrayObject *)(void *)out), array->data,
-               (size_t)PyArray_NBYTES((PyArrayObject *)(void *)out));
-      }
-      return out;
-    }
-    case JAXC_ABI_ATTR_STRING: {
-      const jaxc_abi_span *const span = (const jaxc_abi_span *)data;
-      return PyUnicode_DecodeUTF8(span->ptr, (Py_ssize_t)span->len, "surrogateescape");
-    }
-    case JAXC_ABI_ATTR_DICTIONARY:
-      return raw_attributes(self, (const jaxc_abi_attrs *)data, depth + 1);
-    default:
-      PyErr_Format(PyExc_TypeError, "an attribute has the unknown kind %d", (int)kind);
-      return NULL;
-  }
-}
-
-static PyObject *raw_attributes(const raw_adopted *self, const jaxc_abi_attrs *attrs,
-                                int depth) {
-  PyObject *out;
-  if (depth > 32 || !jaxci_attrs_are_whole(attrs)) {
-    PyErr_SetString(PyExc_ValueError, "attributes are damaged, or nested too deeply");
-    return NULL;
-  }
-  out = PyDict_New();
-  for (int64_t i = 0; out != NULL && i < attrs->size; i++) {
-    const jaxc_abi_span *const span = attrs->names[i];
-    PyObject *name = PyUnicode_DecodeUTF8(span->ptr, (Py_ssize_t)span->len, "surrogateescape");
-    PyObject *value =
-        name != NULL ? raw_attribute(self, attrs->types[i], attrs->data[i], depth) : NULL;
-    if (value == NULL || PyDict_SetItem(out, name, value) != 0) Py_CLEAR(out);
-    Py_XDECREF(name);
-    Py_XDECREF(value);
-  }
-  return out;
-}
-
-static PyObject *raw_context(const raw_adopted *self, const jaxc_abi_call_frame *frame) {
-  static const char *const stages[] = {"instantiate", "prepare", "initialize", "execute"};
-  jaxc_context context;
-  int32_t ordinal = 0;
-  int64_t run_id = 0;
-  PyObject *ordinal_object, *run_id_object;
-  jaxci_context_begin(&context, frame, self->name);
-  ordinal_object = jaxc_context_device_ordinal(&context, &ordinal) == JAXC_OK
-                       ? PyLong_FromLong(ordinal)
-                       : Py_NewRef(Py_None);
-  run_id_object = jaxc_context_run_id(&context, &run_id) == JAXC_OK
-                      ? PyLong_FromLongLong(run_id)
-                      : Py_NewRef(Py_None);
-  /* A stream is there on GPUs only, where no Python function is registered. */
-  return PyObject_CallFunction(
-      self->context, "ssNNO",
-      frame->stage >= 0 && frame->stage <= 3 ? stages[frame->stage] : "unknown", "cpu",
-      ordinal_object, run_id_object, Py_None);
-}
-
-/* Calls the function; 0, or -1 with an exception. */
-static int raw_call(const raw_adopted *self, const jaxc_abi_call_frame *frame,
-                    PyObject *inputs, PyObject *outputs) {
-  PyObject *attrs = raw_attributes(self, &frame->attrs, 0);
-  PyObject *context = attrs != NULL ? raw_context(self, frame) : NULL;
-  PyObject *result = context != NULL ? PyObject_CallFunctionObjArgs(
-                                           self->function, inputs, outputs, attrs, context, NULL)
-                                     : NULL;
-  int failed = result == NULL;
-  Py_XDECREF(attrs);
-  Py_XDECREF(context);
-  if (!failed && result != Py_None) {
-    PyErr_SetString(PyExc_TypeError,
-                    "it returned a value; results are written into `outputs`, and nothing is "
-                    "returned");
-    failed = 1;
-  }
-  Py_XDECREF(result);
-  return failed ? -1 : 0;
-}
-
-static jaxc_abi_error *raw_run(jaxc_abi_call_frame *frame, const jaxci_adopted *base) {
-  const raw_adopted *const self = (const raw_adopted *)(const void *)base;
-  jaxci_adopted_call call = {base, NULL, NULL};
-  jaxc_fault fault = {0, 0, NULL};
-  jaxc_abi_error *error = NULL;
-  jaxc_message message;
-  PyObject *inputs, *outputs;
-  jaxci_held held;
-  int failed;
-  if (jaxc_call_answer_metadata(frame, 0)) return NULL;
-  if (jaxc_call_check_frame(frame, &message) != JAXC_OK) {
-    return make_error(frame, self->name, JAXC_INVALID_ARGUMENT, message.text, NULL);
-  }
-  if (!jaxci_interpreter_take(&held)) {
-    return make_error(frame, self->name, JAXC_CANCELLED, JAXCI_NO_INTERPRETER, NULL);
-  }
-  inputs = raw_arrays(self, &frame->args, 0);
-  outputs = inputs != NULL ? raw_arrays(self, &frame->results, 1) : NULL;
-  failed = outputs == NULL || raw_call(self, frame, inputs, outputs) != 0;
-  if (failed) take_exception(&call, self->helper, &fault, 0);
-  for (int i = 0; i < 2; i++) {
-    PyObject *const list = i == 0 ? inputs : outputs;
-    const Py_ssize_t kept = list != NULL ? jaxci_views_end(list) : -1;
-    if (kept >= 0 && !failed) {
-      PyErr_Format(PyExc_RuntimeError,
-                   "it keeps %s %zd, or a view of it, after it has returned, when the memory "
-                   "is XLA's again; keep a copy",
-                   i == 0 ? "input" : "output", kept);
-      take_exception(&call, self->helper, &fault, 0);
-      failed = 1;
-    }
-  }
-  Py_XDECREF(inputs);
-  Py_XDECREF(outputs);
-  jaxci_interpreter_give(&held);
-  if (failed) error = make_error(frame, self->name, JAXC_UNKNOWN, fault.text, call.detail);
-  jaxci_adopted_end(&call);
-  return error;
-}
-
-PyObject *jaxci_adopt_raw_callback(PyObject *module, PyObject *args) {
-  PyObject *name, *function, *helper, *dtypes, *context;
-  raw_adopted *self;
-  const char *utf8;
-  (void)module;
-  if (jaxci_numpy_ready() != 0) return NULL;
-  if (!PyArg_ParseTuple(args, "UOOO!O", &name, &function, &helper, &PyDict_Type, &dtypes,
-                        &context)) {
-    return NULL;
-  }
-  utf8 = PyUnicode_AsUTF8AndSize(name, NULL); /* lives as long as the name */
-  self = utf8 != NULL ? (raw_adopted *)jaxci_adopted_create(sizeof *self, NULL) : NULL;
-  if (self == NULL) return NULL;
-  Py_INCREF(name);
-  self->name = utf8;
-  self->function = Py_NewRef(function);
-  self->helper = Py_NewRef(helper);
-  self->dtypes = Py_NewRef(dtypes);
-  self->context = Py_NewRef(context);
-  self->base.handle = raw_run;
   return jaxci_adopted_publish(&self->base);
 }
