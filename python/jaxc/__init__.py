@@ -6,6 +6,7 @@
 
 import jaxc.derivative  # noqa: F401 (registers the derivative rules of the primitives)
 from jaxc import config, host
+from jaxc.binding import bind
 from jaxc.callbacks import CallbackContext, callback, register_callback
 from jaxc.check import check
 from jaxc.compiler import include_dir
@@ -24,6 +25,7 @@ __all__ = [
     "Library",
     "OverloadedFunction",
     "__version__",
+    "bind",
     "bundle",
     "callback",
     "check",

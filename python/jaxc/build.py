@@ -89,6 +89,25 @@ class Source:
     is_file: bool
 
 
+@dataclasses.dataclass(frozen=True)
+class Binding:
+    """Where functions are that have no source.
+
+    Attributes:
+      names: of libraries, as for ``-l``; those with ":" in front are names of files.
+      files: paths of libraries, as the loader shall open them.
+      identity: what the built library depends on beside its source.
+      portable: the part of it that is in the names of targets.
+      kind: "bound" to libraries, or called at an "address" that the process gives.
+    """
+
+    names: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+    portable: tuple[str, ...] = ()
+    kind: str = "bound"
+
+
 def read_sources(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
     """Reads C files.
 
@@ -103,11 +122,14 @@ def read_sources(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
     return out
 
 
-def build(name: str, sources: Sequence[Source], options: Options) -> Path:
+def build(
+    name: str, sources: Sequence[Source], options: Options, binding: Binding | None = None
+) -> Path:
     """The library of some C files, from the cache when it has been built before.
 
     Args:
       name: of the library; becomes part of its targets' names.
+      binding: the sources are declarations of functions that are elsewhere.
 
     Returns:
       Its path; beside it lies the C that was generated for it.
@@ -118,11 +140,13 @@ def build(name: str, sources: Sequence[Source], options: Options) -> Path:
     """
     found = compiler.find_compiler(options.compiler)
     units = [_preprocess(found, source, options) for source in sources]
-    key = _key(name, sources, units, options, found)
+    key = _key(name, sources, units, options, found, binding)
     file = name + _SUFFIX.get(sys.platform, ".so")
-    return cache.lookup_or_build(
-        key, file, lambda folder: _compile(found, name, file, sources, units, options, folder)
-    )
+
+    def compile_(folder: Path) -> None:
+        _compile(found, name, file, sources, units, options, binding, folder)
+
+    return cache.lookup_or_build(key, file, compile_)
 
 
 def _preprocess(found: Compiler, source: Source, options: Options) -> str:
@@ -158,18 +182,21 @@ def _key(
     units: Sequence[str],
     options: Options,
     found: Compiler,
+    binding: Binding | None,
 ) -> str:
     """Hash of all that the library's bytes depend on."""
     native = compiler.cpu_features() if options.native else ""
     pairs = [part for source, unit in zip(sources, units, strict=True)
              for part in (source.path, source.text, unit)]  # fmt: skip
     parts = [name, repr(options), " ".join(found.command), found.version, native]
+    parts += [] if binding is None else [repr(binding)]
     return _hash(_own_digest(), *parts, *pairs)[:40]
 
 
-def _source_hash(user_texts: Sequence[str], options: Options) -> str:
+def _source_hash(user_texts: Sequence[str], options: Options, binding: Binding | None) -> str:
     """Hash for names of targets: equal on every machine that loads the same source."""
     portable = repr((options.define, options.libraries, options.flags, options.compiler))
+    portable += "" if binding is None else repr(binding.portable)
     return _hash(__version__, portable, *user_texts)[:16]
 
 
@@ -180,25 +207,33 @@ def _compile(
     sources: Sequence[Source],
     units: Sequence[str],
     options: Options,
+    binding: Binding | None,
     folder: Path,
 ) -> None:
     """Fills ``folder`` with the library and the C that was generated for it."""
     # Imported here so that a library found in the cache needs no parser.
     from jaxc import generate
-    from jaxc.declare import Unit, declare
+    from jaxc.declare import Unit, declare, require_declarations
 
     read = [Unit(s.path, unit, s.text) for s, unit in zip(sources, units, strict=True)]
+    title = name
+    if binding is not None:
+        title = f"{binding.kind}/{name}"
+        require_declarations(read)
     declared = declare(read)
-    hash_ = _source_hash([unit.text.user_text for unit in read], options)
+    if binding is not None and binding.kind == "address":
+        declared = [[d.at_address() for d in unit] for unit in declared]
+    is_bound = binding is not None and binding.kind == "bound"
+    hash_ = _source_hash([unit.text.user_text for unit in read], options, binding)
     everything = [description for unit in declared for description in unit]
-    _write(folder / "table.c", generate.table(name, hash_, __version__, everything))
+    _write(folder / "table.c", generate.table(title, hash_, __version__, everything))
     flags = [*options.compile_flags(), "-fPIC", "-fvisibility=hidden"]
     flags += ["-ffunction-sections", "-fdata-sections"]
     jobs: list[tuple[str, list[str]]] = []
     objects: list[str] = []
     for number, (source, unit) in enumerate(zip(sources, units, strict=True)):
         base = os.path.basename(source.path)
-        loops = generate.loops(declared[number])
+        loops = generate.loops(declared[number], is_bound=is_bound)
         _write(folder / f"loops{number}.c", loops)
         _write(
             folder / f"unit{number}.i", f'{unit}\n# 1 "{base} (row loops of jaxc)"\n{loops}\n'
@@ -212,19 +247,45 @@ def _compile(
     objects.append(output)
     table_flags = [*flags, "-O1", "-c", str(folder / "table.c"), "-o", output]
     jobs.append(("compiling the table", table_flags))
+    if is_bound:
+        output = str(folder / "bound.o")
+        objects.append(output)
+        _write(folder / "bound.c", generate.bound(everything))
+        bound_flags = ["-fPIC", "-fvisibility=hidden", *options.flags, "-O1", "-c"]
+        arguments = [*bound_flags, str(folder / "bound.c"), "-o", output]
+        jobs.append(("compiling the table of bound functions", arguments))
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 2)) as pool:
         running = [pool.submit(found.run, arguments, what=what) for what, arguments in jobs]
         objects.append(str(_driver(found, options)))
         for job in running:
             job.result()
     arguments = ["-shared", "-o", str(folder / file), *objects, *options.flags]
+    if binding is not None and is_bound:
+        arguments += _bound_link_flags(found, binding, folder)
     arguments += [*options.link_flags(), *_system_link_flags(found)]
     _, warnings = found.run_with_messages(arguments, what=f"linking {name}")
     if unresolved := sorted(set(_UNRESOLVED.findall(warnings))):
         # No error: the process that loads it may have them, as Python has its own API.
         _write(folder / "unresolved", "\n".join(unresolved))
-    for leftover in [*folder.glob("*.o"), *folder.glob("*.i")]:
+    for leftover in [*folder.glob("*.[oi]"), *folder.glob("standin*")]:
         leftover.unlink()
+
+
+def _bound_link_flags(found: Compiler, binding: Binding, folder: Path) -> list[str]:
+    """Makes the library need others, though it has no undefined symbol of theirs."""
+    out = [] if sys.platform == "darwin" else ["-Wl,--no-as-needed"]
+    for number, path in enumerate(binding.files):
+        # A library's own name for itself (its SONAME) would be what the loader looks for, and
+        # it would take another file of that name. So the linker sees a stand-in, called by
+        # the path.
+        standin = folder / f"standin{number}{_SUFFIX.get(sys.platform, '.so')}"
+        empty = folder / f"standin{number}.c"
+        _write(empty, "")
+        option = "-install_name" if sys.platform == "darwin" else "-soname"
+        arguments = ["-shared", "-Xlinker", option, "-Xlinker", path, str(empty)]
+        found.run([*arguments, "-o", str(standin)], what=f"a stand-in for {path}")
+        out.append(str(standin))
+    return [*out, *(f"-l{name}" for name in binding.names)]
 
 
 #: A symbol that no file defines, in the words of GNU ld and of lld.

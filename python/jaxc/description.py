@@ -221,6 +221,14 @@ class Description:
     def with_role(self, *roles: Role) -> tuple[Parameter, ...]:
         return tuple(p for p in self.parameters if p.role in roles)
 
+    def at_address(self) -> Description:
+        """The same function, called at an address: its data, before all parameters."""
+        if self.refusal is not None:
+            return self
+        data = Parameter("", "", Role.DATA, 0, 0, ())
+        solve = tuple((dim, parameter + 1, axis) for dim, parameter, axis in self.solve)
+        return dataclasses.replace(self, parameters=(data, *self.parameters), solve=solve)
+
     @property
     def signature(self) -> str:
         """NumPy's gufunc notation: ``(n),(k)->(n-k+1)``."""

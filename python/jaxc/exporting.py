@@ -30,6 +30,7 @@ _HINTS = {
     "": "load it first: jaxc.load('{name}.c'), or the library that was built of it",
     "ufunc": "make it first: jaxc.ufunc({module}.{function})",
     "callback": "import the module that defines it first: {module}",
+    "bound": "bind it first: jaxc.bind(declarations, '{module}'), to the same library",
     "address": "bind it first, as the process did that made the program",
 }
 
@@ -127,10 +128,11 @@ def bundle(path: StrPath, exported: jax.export.Exported) -> str:
         place = paths[target]
         if place is None:
             _, name, function, _ = target.split(":")
+            kind = name.partition("/")[0]
             raise ValueError(
-                f"{function}: is a {name.partition('/')[0]} of this process, which no library "
-                "contains: a bundle can carry C functions only; export the program, and make "
-                "it in the other process too"
+                f"{function}: is {'an' if kind == 'address' else 'a'} {kind} of this process, "
+                "which no library contains: a bundle can carry C functions only; export the "
+                "program, and make it in the other process too"
             )
         libraries[str(place)] = place
     manifest = {

@@ -46,14 +46,7 @@ class Library:
             self._descriptions[description.name] = description
             if description.refusal is not None:
                 continue
-            registered = {
-                platform: _register(name, description, hash_, platform, capsule, path)
-                for platform, capsule in entries
-            }
-            function = Function(
-                description, registered, str(path), (*recipe, description.name), dict(entries),
-                record[-1],
-            )  # fmt: skip
+            function = self._function(description, entries, record[-1], recipe)
             self._functions[description.name] = function
             if description.overload is not None:
                 overloads.setdefault(description.overload, []).append(function)
@@ -68,6 +61,25 @@ class Library:
                     "of an overload"
                 )
             self._functions[overload] = OverloadedFunction(overload, members)
+
+    def _function(
+        self,
+        description: Description,
+        entries: tuple[tuple[str, Any], ...],
+        capsule: Any,
+        recipe: tuple[Any, ...],
+    ) -> Function:
+        """A function with its handlers registered."""
+        registered = {
+            platform: _register(
+                self._name, description, self._hash, platform, handler, self.path
+            )
+            for platform, handler in entries
+        }
+        name = description.name
+        return Function(
+            description, registered, str(self.path), (*recipe, name), dict(entries), capsule
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
@@ -260,8 +272,12 @@ def compile(
 def _build(
     name: str, sources: list[Source], options: Options, recipe: tuple[Any, ...]
 ) -> Library:
-    clean = "".join(c if c.isalnum() or c in "_-" else "_" for c in name)
-    return Library(build(clean, sources, options), recipe)
+    return Library(build(clean_name(name), sources, options), recipe)
+
+
+def clean_name(name: str) -> str:
+    """A library's name as a file and a target may have it."""
+    return "".join(c if c.isalnum() or c in "_-" else "_" for c in name)
 
 
 def restore(kind: str, source: Any, *rest: Any) -> Any:
@@ -273,6 +289,11 @@ def restore(kind: str, source: Any, *rest: Any) -> Any:
         if field.name not in ("define", "native")
     }
     arguments["define"] = dict(options.define)
+    if kind == "bind":
+        from jaxc.binding import bind
+
+        del arguments["libraries"]
+        return bind(source, *head, **arguments)[name]
     if kind == "load":
         return load(source, **arguments)[name]
     return compile(source, name=head[0], **arguments)[name]

@@ -78,6 +78,26 @@ def declare(units: Sequence[Unit]) -> list[list[Description]]:
     return out
 
 
+def require_declarations(units: Sequence[Unit]) -> None:
+    """Refuses files that define functions, where prototypes are meant.
+
+    Raises:
+      DeclarationError: at the first body.
+    """
+    for unit in units:
+        for item in split(unit.text):
+            if item.file != unit.path or item.kind is Kind.DECLARATION:
+                continue
+            name = _function_name(item) or "a function"
+            raise DeclarationError(
+                item.file,
+                item.line,
+                f"'{name}' has a body, and jaxc.bind takes prototypes of functions that a "
+                "library has; a C file of your own goes to jaxc.load or jaxc.compile with "
+                "libraries=[...]",
+            )
+
+
 def _is_static(text: str) -> bool:
     return re.search(r"\bstatic\b", blank_extensions(text).partition("(")[0]) is not None
 
@@ -156,7 +176,10 @@ def _parsed(
         return [candidate]
     if not isinstance(node, c_ast.Decl) or not isinstance(node.type, c_ast.FuncDecl):
         if isinstance(node, c_ast.Decl) and item.kind is Kind.DEFINITION:
-            candidate.problem = "returns a pointer, which no JAX array is"
+            candidate.problem = (
+                "returns a pointer, which no JAX array is; write a small C file over it that "
+                "returns numbers or fills arrays"
+            )
             return [candidate]
         return []
     candidate.name = node.name
@@ -239,16 +262,31 @@ def _check_old_style(chosen: Candidate, definition: Candidate) -> None:
 def _shape(candidate: Candidate) -> list[str] | None:
     """Types of result and parameters as a linker would have to know them."""
     assert candidate.node is not None
-    function = candidate.node.type
+    return _types(candidate.node.type, candidate.types)
+
+
+def _types(function: c_ast.FuncDecl, types: Types) -> list[str] | None:
     out = []
     try:
         for node in [function.type, *(p.type for p in parameters_of(function))]:
-            ctype = candidate.types.resolve(node)
+            ctype = types.resolve(node)
             base = re.sub(r"^(struct|union) .*", "struct", ctype.base)
             out.append(base + (" *" if ctype.layers else ""))
     except UnknownTypeError:
         return None
     return out
+
+
+def types_of(prototype: str) -> list[str] | None:
+    """Types of result and parameters of one prototype; None for types that are not C's."""
+    types = Types("")
+    try:
+        node = types.parse(prototype)
+    except c_parser.ParseError:
+        return None
+    if not isinstance(node, c_ast.Decl) or not isinstance(node.type, c_ast.FuncDecl):
+        return None
+    return _types(node.type, types)
 
 
 _COMMENT_END = re.compile(r"\*/\s*$")

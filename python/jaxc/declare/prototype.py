@@ -195,10 +195,14 @@ class Reader:
         return Parameter(name, declaration, role, 0, len(core), core, -1, ctype.base, **marks)
 
     def _unsupported(self, name: str, declaration: str, ctype: CType) -> str:
-        kind = "a function pointer" if "()" in ctype.layers else f"type '{ctype.base}'"
+        kind, instead = f"type '{ctype.base}'", "that takes numbers and arrays"
+        if "()" in ctype.layers:
+            kind, instead = "a function pointer", "that has the function it calls in C"
+        elif ctype.layers and re.match("struct|union", ctype.base):
+            instead = "that makes what it points to, uses it and frees it"
         return (
             f"has parameter '{name}' ({declaration}) of {kind}, which no JAX array holds; "
-            "write a C function around it with numbers and arrays"
+            f"write a small C file over it {instead}"
         )
 
     def _core(self, name: str, declaration: str, ctype: CType) -> tuple[Bound, ...]:
@@ -291,7 +295,10 @@ class Reader:
         if ctype.layers == ("*",) and ctype.base == "char" and ctype.is_const and has_outputs:
             return Result.TEXT, parameters
         if ctype.layers or ctype.base not in ELEMENTS:
-            raise RefusedError(f"returns '{text}', which no JAX array holds")
+            raise RefusedError(
+                f"returns '{text}', which no JAX array holds; write a small C file over it "
+                "that returns numbers or fills arrays"
+            )
         if has_outputs and ctype.base == "int":
             return Result.STATUS, parameters
         if has_outputs and ctype.base not in FLOATING:

@@ -16,8 +16,13 @@ _ARGUMENTS = (
 _MAX_PATTERN_OPERANDS = 2
 
 
-def loops(descriptions: Sequence[Description]) -> str:
+def loops(descriptions: Sequence[Description], *, is_bound: bool = False) -> str:
     """C text to stand behind the user's own: a ``jaxc_rows`` for each function.
+
+    Args:
+      is_bound: the functions are in another library, called through ``jaxci_at_<name>``,
+        which ``bound`` fills. A function with a parameter of Role.DATA is called at the
+        address that is there.
 
     All its names begin with ``jaxci_`` so that none can hide one of the user's; those of
     parameters with ``jaxci_p_`` (first row), ``jaxci_s_`` (bytes from row to row),
@@ -26,13 +31,71 @@ def loops(descriptions: Sequence[Description]) -> str:
     callable_ = [d for d in descriptions if d.refusal is None]
     if not callable_:
         return ""
-    return "\n".join([_FAULT, *(_function(d) for d in callable_)])
+    return "\n".join([_FAULT, *(_function(d, is_bound) for d in callable_)])
 
 
-def _function(description: Description) -> str:
+_BOUND = """\
+/* Where the functions are that this library is bound to, and is linked with. They are looked
+ * up here and not by the loader, which would prefer one of the same name that is in the
+ * program or in its C library. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+
+%s
+static const struct place {
+  const char *name;
+  void **at;
+} places[] = {
+%s};
+
+__attribute__((constructor)) static void find(void) {
+  void *self;
+  unsigned i;
+  Dl_info info;
+  if (dladdr((const void *)places, &info) == 0) return;
+  self = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  if (self == 0) return;
+  for (i = 0; i < sizeof places / sizeof *places; i++) {
+    *places[i].at = dlsym(self, places[i].name);
+  }
+  dlclose(self);
+}
+"""
+
+
+def bound(descriptions: Sequence[Description]) -> str:
+    """C text of a unit that finds the functions of bound libraries when it is loaded."""
+    names = [d.name for d in descriptions if d.refusal is None]
+    if not names:
+        return ""
+    places = "".join(f'    {{"{name}", &jaxci_at_{name}}},\n' for name in names)
+    return _BOUND % ("\n".join(f"extern void *jaxci_at_{name};" for name in names), places)
+
+
+def _function(description: Description, is_bound: bool) -> str:
     name = f"jaxci_rows_{description.name}"
+    callee = description.name
+    place = f"jaxci_at_{description.name}" if is_bound else ""
+    if description.with_role(Role.DATA):
+        place = "jaxci_data[0]"
+    head, elementwise = [], _elementwise(description)
+    if place:
+        # Its type is that of the declaration, so that arguments convert as in any call.
+        kind = f"__typeof__(&{callee})"
+        callee, elementwise = "jaxci_callee", []
+        head = [f"  const {kind} {callee} = ({kind}){place};"]
+    if is_bound:
+        head += [
+            f"  if ({callee} == 0) {{",
+            "    jaxci_fault->row = 0;",
+            f'    jaxci_fault->text = "the libraries that it is bound to lack '
+            f"'{description.name}'\";",
+            "    return 1;",
+            "  }",
+        ]
     lines = [
         "",
+        *([f"void *{place};"] if is_bound else []),
         f"/* {description.prototype.replace('*/', '* /')} */",
         *(
             f'_Static_assert(({enumerator}) == {value}, "{enumerator}");'
@@ -42,9 +105,10 @@ def _function(description: Description) -> str:
         f"int {name}({_ARGUMENTS}) {{",
         "  long long jaxci_row;",
         *_locals(description),
-        *_elementwise(description),
+        *head,
+        *elementwise,
         "  for (jaxci_row = 0; jaxci_row < jaxci_count; jaxci_row++) {",
-        *_call(description),
+        *_call(description, callee),
         "  }",
         "  return 0;",
         "}",
@@ -60,7 +124,7 @@ def _locals(description: Description) -> list[str]:
             f"  const {dim.ctype} jaxci_d_{dim.name} = ({dim.ctype})jaxci_dims[{number}];"
         )
     for position, parameter in enumerate(description.parameters):
-        if parameter.role == Role.DIM:
+        if parameter.role in (Role.DIM, Role.DATA):
             continue
         out.append(f"  char *const jaxci_p_{parameter.name} = jaxci_data[{position}];")
         if parameter.role in OPERANDS + RESULTS:
@@ -101,11 +165,15 @@ def _argument(parameter: Parameter) -> str:
     return f"(void *)({_at_row(parameter)})"
 
 
-def _call(description: Description) -> list[str]:
-    arguments = ", ".join(_argument(p) for p in description.parameters if p.name != "return")
-    call = f"{description.name}({arguments});"
+def _call(description: Description, callee: str) -> list[str]:
+    arguments = ", ".join(
+        _argument(p)
+        for p in description.parameters
+        if p.name != "return" and p.role != Role.DATA
+    )
+    call = f"{callee}({arguments});"
     if description.result is Result.VALUE:
-        value = description.parameters[0]
+        value = next(p for p in description.parameters if p.name == "return")
         return [f"    *({value.ctype} *)({_at_row(value)}) =\n        {call}"]
     if description.result is Result.STATUS:
         return [

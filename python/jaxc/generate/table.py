@@ -136,6 +136,8 @@ def _function(d: Description) -> list[str]:
     fields.append(f"    .rows = jaxci_rows_{d.name},")
     if d.serial:
         fields.append(f"    .lock = k_{d.name}_lock,")
+    if d.with_role(Role.DATA):  # the process gives it a handler with an address
+        return [*out, *_lock(d), *_descriptor(d, fields)]
     fields.append("    .entry_count = 1,")
     fields.append(f"    .entries = k_{d.name}_entries,")
     out.extend(_handler(d))
@@ -184,20 +186,24 @@ def _dim(dim: Dim) -> str:
     )
 
 
+def _lock(d: Description) -> list[str]:
+    if not d.serial:
+        return []
+    return [
+        f"static void k_{d.name}_lock(int take) {{",
+        "  if (take) {",
+        "    jaxc_lock_acquire();",
+        "  } else {",
+        "    jaxc_lock_release();",
+        "  }",
+        "}",
+    ]
+
+
 def _handler(d: Description) -> list[str]:
     call = f"jaxci_handle(frame, &k_{d.name}_function)"
     body = [f"  return {call};"]
-    lock = []
     if d.serial:
-        lock = [
-            f"static void k_{d.name}_lock(int take) {{",
-            "  if (take) {",
-            "    jaxc_lock_acquire();",
-            "  } else {",
-            "    jaxc_lock_release();",
-            "  }",
-            "}",
-        ]
         body = [
             "  jaxc_abi_error *error;",
             "  jaxc_lock_acquire();",
@@ -206,7 +212,7 @@ def _handler(d: Description) -> list[str]:
             "  return error;",
         ]
     return [
-        *lock,
+        *_lock(d),
         f"static const jaxc_function k_{d.name}_function;",
         f"JAXC_EXPORT jaxc_abi_error *jaxc_call_{d.name}(jaxc_abi_call_frame *frame);",
         f"jaxc_abi_error *jaxc_call_{d.name}(jaxc_abi_call_frame *frame) {{",
