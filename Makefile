@@ -51,6 +51,7 @@ clean:
 
 # And Python 3.11 with the JAX that it is meant with, where there is one.
 .all: .best
+	@sh scripts/system_packages.sh optional
 	@python=$$(sh scripts/find_pythons.sh | grep '^3\.11 ' | cut -d' ' -f2); \
 	if [ -n "$$python" ]; then sh scripts/make_venv.sh .venv/py3.11 "$$python" jax==0.10.2; \
 	else echo "no Python 3.11 here: its tests are left out"; fi
