@@ -171,6 +171,22 @@ def test_a_declaration_beside_definitions_is_not_exposed() -> None:
     assert set(describe("double g(double x); double f(double x) { return g(x); }")) == {"f"}
 
 
+def test_a_declaration_exposes_what_an_included_file_defines() -> None:
+    """A template is a file that is included for each type."""
+    source = (
+        '#include <math.h>\n#line 1 "template.h"\n'
+        "float norm_float(const float x[3]) { return x[0]; }\n"
+        "static double half(double x) { return x / 2; }\n"
+        '#line 5 "f.c"\n'
+        "#pragma jaxc overload(norm)\nfloat norm_float(const float x[3]);\n"
+        "double floor(double x);\ndouble g(double x) { return half(x); }"
+    )
+    found = describe(source)
+    assert list(found) == ["norm_float", "g"]
+    assert found["norm_float"].overload == "norm"
+    assert found["norm_float"].line == 6
+
+
 def test_a_file_of_declarations_exposes_them() -> None:
     d = describe("double j0(double); void f(int n, const float x[n], float y[n]);")
     assert d["j0"].signature == "()->()"

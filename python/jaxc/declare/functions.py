@@ -44,9 +44,10 @@ _NOT_FUNCTIONS = frozenset({"_Static_assert", "static_assert", "asm", "__asm__"}
 def declare(units: Sequence[Unit]) -> list[list[Description]]:
     """Describes the functions of C files that are compiled together.
 
-    A function is exposed when one of the files defines it, or when a file that defines no
-    function declares it. Of several declarations the last that gives every pointer a
-    bound is used, so a redeclaration with bounds serves a library's own file.
+    A function is exposed when one of the files defines it, when a file that defines no
+    function declares it, and when a file declares what a file that it includes defines. Of
+    several declarations the last that gives every pointer a bound is used, so a redeclaration
+    with bounds serves a library's own file.
 
     Returns:
       For each unit the functions whose chosen declaration stands in it, in file order.
@@ -58,13 +59,14 @@ def declare(units: Sequence[Unit]) -> list[list[Description]]:
     defined: set[str] = set()
     hidden: set[str] = set()
     for number, unit in enumerate(units):
-        found, has_definitions = _candidates(number, unit)
+        found, has_definitions, included = _candidates(number, unit)
         static = {c.name for c in found if _is_static(c.item.text)}
         for candidate in found:
             if candidate.name in static:
                 continue  # it has the name in its own file only
             candidates.setdefault(candidate.name, []).append(candidate)
-            if candidate.item.kind is not Kind.DECLARATION or not has_definitions:
+            is_declaration = candidate.item.kind is Kind.DECLARATION
+            if not is_declaration or not has_definitions or candidate.name in included:
                 defined.add(candidate.name)
             if candidate.directives.hide:
                 hidden.add(candidate.name)
@@ -102,15 +104,21 @@ def _is_static(text: str) -> bool:
     return re.search(r"\bstatic\b", blank_extensions(text).partition("(")[0]) is not None
 
 
-def _candidates(number: int, unit: Unit) -> tuple[list[Candidate], bool]:
-    """Function declarations of the unit's own file, and whether it defines any."""
+def _candidates(number: int, unit: Unit) -> tuple[list[Candidate], bool, set[str | None]]:
+    """Function declarations of the unit's own file, and whether it defines any.
+
+    The third is what included files define, where that matters.
+    """
     text = unit.text
     types = Types(text.text)
     waiting = [pragma for pragma in text.pragmas if pragma.file == unit.path]
     out: list[Candidate] = []
     has_definitions = False
+    included: list[Item] = []
     for item in split(text):
         if item.file != unit.path:
+            if item.kind is Kind.DEFINITION:
+                included.append(item)
             continue
         before = [pragma for pragma in waiting if pragma.offset <= item.start]
         waiting = waiting[len(before) :]
@@ -129,7 +137,9 @@ def _candidates(number: int, unit: Unit) -> tuple[list[Candidate], bool]:
         out.extend(_parsed(name, number, item, pragmas.parse(before), types))
     if waiting:
         raise _misplaced(waiting[0], "does not stand before a function")
-    return out, has_definitions
+    declared = {c.name for c in out if c.item.kind is Kind.DECLARATION and has_definitions}
+    likely = (i for i in included if any(name in i.text for name in declared))
+    return out, has_definitions, {_function_name(item) for item in likely}
 
 
 def _misplaced(pragma: Pragma, text: str) -> DeclarationError:
