@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import jaxc
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -44,21 +46,59 @@ def pages() -> list[Path]:
     return [p for p in found if "```python\n" in p.read_text() and p.stem != "scaling"]
 
 
+#: What "needs=" in a block's first line means: header, name for the linker, Debian's package.
+NEEDS = {"gsl": ("gsl/gsl_sf_bessel.h", "gsl", "libgsl-dev")}
+NEEDING = [(p, n) for p in pages() for n in NEEDS if f" needs={n}\n" in p.read_text()]
+
+
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
 def test_a_page_s_files_commands_and_programs_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the blocks that need a library, which are the next test's."""
+    run_page(page, tmp_path, monkeypatch, ())
+
+
+@pytest.mark.parametrize(
+    ("page", "need"), NEEDING, ids=lambda value: getattr(value, "stem", value)
+)
+def test_a_page_s_blocks_that_need_a_library(
+    page: Path, need: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header, library, package = NEEDS[need]
+    try:
+        jaxc.compile(
+            f"#include <{header}>\nfloat f(float x) {{ return x; }}", libraries=[library]
+        )
+    except RuntimeError as error:
+        pytest.skip(f"no {need} here (on Debian: apt install {package}): {str(error)[:200]}")
+    run_page(page, tmp_path, monkeypatch, (need,))
+
+
+def run_page(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: tuple[str, ...]
 ) -> None:
     """C blocks are files, named by their first line; sh blocks run; python blocks share names."""
     if "```sh\n" in page.read_text() and shutil.which("cc") is None:
         pytest.skip("no cc, which the page's commands call")
     monkeypatch.chdir(tmp_path)
+    x64 = jax.config.jax_enable_x64
+    try:
+        run_blocks(page, tmp_path, there)
+    finally:  # a page that turns 64-bit types on is not for the next one
+        jax.config.update("jax_enable_x64", x64)
+
+
+def run_blocks(page: Path, tmp_path: Path, there: tuple[str, ...]) -> None:
     folders = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     names: dict[str, Any] = {}
     text = page.read_text()
     count = 0
-    for language, block in re.findall(
-        r"^```(c|sh|python)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE
+    for language, need, block in re.findall(
+        r"^```(c|sh|python)(?: needs=(\w+))?\n(.*?)^```$", text, re.DOTALL | re.MULTILINE
     ):
+        if need and need not in there:
+            continue
         if language == "c":
             name = re.match(r"/\* (\w+\.[ch]): ", block)
             if name is not None:
@@ -87,7 +127,5 @@ def test_every_example_file_named_in_the_readme_is_there() -> None:
 
 
 def test_versions_agree() -> None:
-    import jaxc
-
     assert f"## {jaxc.__version__}" in (ROOT / "CHANGELOG.md").read_text()
     assert jax.__version__
