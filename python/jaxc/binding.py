@@ -108,6 +108,11 @@ def _wanted(value: Any) -> str:
 
 
 def _bind_libraries(declarations: str, given: tuple[str, ...], options: Options) -> Library:
+    if sys.platform == "win32":
+        raise NotImplementedError(
+            "bind: functions are looked up by dlopen, which Windows has not; bind the address "
+            "of a function of ctypes.WinDLL"
+        )
     name = _short(given[0])
     binding = _binding(given, options)
     source = Source(f"{name}.h", declarations, False)
@@ -150,24 +155,24 @@ def _is_path(library: str) -> bool:
 
 
 def _binding(given: Sequence[str], options: Options) -> Binding:
-    names, files, identity, portable = [], [], [], []
+    libraries, identity, portable = [], [], []
     for library in given:
         path = Path(os.path.abspath(library)) if _is_path(library) else None
         if path is None:
             path = _in_flags(library, options.flags)
         if path is None:
             name, state = _named(library, options)
-            names.append(name)
+            libraries.append(f"-l{name}")
             identity.append(state)
             portable.append(library)
             continue
         if not path.exists():
             raise FileNotFoundError(f"bind: no such library: {path}")
         digest = _digest(path)
-        files.append(str(_openable(path, digest)))
+        libraries.append(str(_openable(path, digest)))
         identity.append(digest)
         portable.append(f"{path.name} {digest}")
-    return Binding(tuple(names), tuple(files), tuple(identity), tuple(portable))
+    return Binding(tuple(libraries), tuple(identity), tuple(portable))
 
 
 def _file_name(name: str) -> str:

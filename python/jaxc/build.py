@@ -94,15 +94,13 @@ class Binding:
     """Where functions are that have no source.
 
     Attributes:
-      names: of libraries, as for ``-l``; those with ":" in front are names of files.
-      files: paths of libraries, as the loader shall open them.
+      libraries: in order; a path as the loader shall open it, or ``-l`` and a name.
       identity: what the built library depends on beside its source.
       portable: the part of it that is in the names of targets.
       kind: "bound" to libraries, or called at an "address" that the process gives.
     """
 
-    names: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     portable: tuple[str, ...] = ()
     kind: str = "bound"
@@ -274,7 +272,10 @@ def _compile(
 def _bound_link_flags(found: Compiler, binding: Binding, folder: Path) -> list[str]:
     """Makes the library need others, though it has no undefined symbol of theirs."""
     out = [] if sys.platform == "darwin" else ["-Wl,--no-as-needed"]
-    for number, path in enumerate(binding.files):
+    for number, path in enumerate(binding.libraries):
+        if path.startswith("-l"):
+            out.append(path)
+            continue
         # A library's own name for itself (its SONAME) would be what the loader looks for, and
         # it would take another file of that name. So the linker sees a stand-in, called by
         # the path.
@@ -285,7 +286,7 @@ def _bound_link_flags(found: Compiler, binding: Binding, folder: Path) -> list[s
         arguments = ["-shared", "-Xlinker", option, "-Xlinker", path, str(empty)]
         found.run([*arguments, "-o", str(standin)], what=f"a stand-in for {path}")
         out.append(str(standin))
-    return [*out, *(f"-l{name}" for name in binding.names)]
+    return out
 
 
 #: A symbol that no file defines, in the words of GNU ld and of lld.

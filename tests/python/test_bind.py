@@ -61,7 +61,7 @@ double count(double x);
 """
 
 
-def build(path: Path, number: int, extra: str = "") -> Path:
+def build(path: Path, number: int, extra: str = "", soname: str = "libthing.so.1") -> Path:
     """A shared library, as another project would have made it, replaced as a linker does."""
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
@@ -70,7 +70,7 @@ def build(path: Path, number: int, extra: str = "") -> Path:
     arguments = ["-shared", "-fPIC", f"-DNUMBER={number}", "-fno-builtin", str(source)]
     arguments += ["-o", str(path)]
     if sys.platform == "linux":
-        arguments.append("-Wl,-soname,libthing.so.1")
+        arguments.append(f"-Wl,-soname,{soname}")
     find_compiler().run(arguments, what="building the test's library")
     return path
 
@@ -100,6 +100,11 @@ def test_a_function_of_a_library_by_name(name: str) -> None:
 def test_several_libraries() -> None:
     lib = jaxc.bind(COS + "int abs(int x);", ["m", "c"])
     assert (lib.cos(0.0), lib.abs(-3)) == (1, 3)
+
+
+def test_the_first_library_of_a_list_that_has_a_function_gives_it(thing: Path) -> None:
+    for libraries, expected in (([thing, "m"], 3), (["m", thing], -np.inf)):
+        assert jaxc.bind("double y0(double x);", libraries).y0(0.0) == expected
 
 
 def test_headers_macros_and_flags(tmp_path: Path) -> None:
@@ -136,15 +141,15 @@ def test_a_library_without_the_function_says_so_when_it_is_bound() -> None:
 def test_only_the_runtime_of_a_library_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """libthing.so.1 without libthing.so, which a development package would bring."""
+    """libbare.so.1 without libbare.so, which a development package would bring."""
     if sys.platform != "linux" or "ziglang" in find_compiler().command:
         pytest.skip("needs a linker with -l:file")
     folder = tmp_path / "lib"
-    path = build(folder / "libthing.so.1", 7)
+    path = build(folder / "libbare.so.1", 7, soname="libbare.so.1")
     monkeypatch.setenv("LIBRARY_PATH", str(folder))
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: f"lib{name}.so.1")
     ctypes.CDLL(str(path))  # as if its folder were the system's
-    assert jaxc.bind("double y0(double x);", "thing").y0(1.0) == 8
+    assert jaxc.bind("double y0(double x);", "bare").y0(1.0) == 8
 
 
 # By path.
