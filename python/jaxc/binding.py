@@ -18,7 +18,6 @@ import numpy as np
 
 from jaxc import _jaxc, adopt, cache, compiler  # type: ignore[attr-defined]
 from jaxc.build import Binding, Options, Source, build
-from jaxc.declare import types_of
 from jaxc.description import Description
 from jaxc.function import Function
 from jaxc.library import Library, clean_name
@@ -161,8 +160,8 @@ def _binding(given: Sequence[str], options: Options) -> Binding:
         if path is None:
             path = _in_flags(library, options.flags)
         if path is None:
-            name, state = _named(library, options)
-            libraries.append(f"-l{name}")
+            word, state = _named(library, options)
+            libraries.append(word)
             identity.append(state)
             portable.append(library)
             continue
@@ -198,22 +197,23 @@ def _named(name: str, options: Options) -> tuple[str, str]:
     """What the linker is told for a name, and what the file is now.
 
     A machine may have the library and not the development package with ``lib<name>.so``;
-    the prototypes are in the declarations, so the library itself will do.
+    the prototypes are in the declarations, so the library itself will do, by its SONAME.
     """
-    if re.search(r"\.(so|dylib|dll)\b", name):
-        return f":{name}", ""
     found = compiler.find_compiler(options.compiler)
+    is_zig = "ziglang" in found.command
+    if re.search(r"\.(so|dylib|dll)\b", name):
+        return (name if is_zig else f"-l:{name}"), ""
     asked = found.run([f"-print-file-name={_file_name(name)}"], what=f"looking for {name}")
-    if not os.path.isabs(asked.strip()) and (file := ctypes.util.find_library(name)):
-        if sys.platform == "linux" and not _is_linkable(found, name):
-            return f":{os.path.basename(file)}", file
-        return name, file
+    # zig has a C library of its own, and leaves -lm and the like away.
+    is_found = os.path.isabs(asked.strip()) and not is_zig
+    if not is_found and (file := ctypes.util.find_library(name)):
+        return (f"-l{name}" if _is_linkable(found, name) and not is_zig else file), file
     path = os.path.realpath(asked.strip())
     try:
         status = os.stat(path)
     except OSError:
-        return name, ""
-    return name, f"{path} {status.st_size} {status.st_mtime_ns}"
+        return f"-l{name}", ""
+    return f"-l{name}", f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _is_linkable(found: compiler.Compiler, name: str) -> bool:
@@ -226,8 +226,8 @@ def _is_linkable(found: compiler.Compiler, name: str) -> bool:
 
 
 _LACKING = re.compile(
-    r"cannot find -l:?([^\s:]+)|unable to find (?:library -l|dynamic system library ')"
-    r"([^\s']+)|library not found for -l(\S+)|library '([^']+)' not found"
+    r"cannot find -l:?([^\s:]+)|unable to find (?:library -l|dynamic system library ['\"])"
+    r"([^\s'\"]+)|library not found for -l(\S+)|library '([^']+)' not found"
 )
 
 
@@ -396,6 +396,8 @@ def _check_one(declared: Mapping[str, Description], address: _Address) -> None:
         )
     if address.signature is None:
         return
+    from jaxc.declare import types_of  # here, so that others need no parser
+
     declared_types = types_of(description.prototype)
     types = types_of(address.signature.replace("(", " f(", 1))
     if types is not None and declared_types is not None and types != declared_types:

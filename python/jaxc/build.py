@@ -94,7 +94,8 @@ class Binding:
     """Where functions are that have no source.
 
     Attributes:
-      libraries: in order; a path as the loader shall open it, or ``-l`` and a name.
+      libraries: in order; what the loader shall open, a path or a SONAME, or ``-l`` and a
+        name.
       identity: what the built library depends on beside its source.
       portable: the part of it that is in the names of targets.
       kind: "bound" to libraries, or called at an "address" that the process gives.
@@ -277,8 +278,8 @@ def _bound_link_flags(found: Compiler, binding: Binding, folder: Path) -> list[s
             out.append(path)
             continue
         # A library's own name for itself (its SONAME) would be what the loader looks for, and
-        # it would take another file of that name. So the linker sees a stand-in, called by
-        # the path.
+        # it would take another file of that name. So the linker sees a stand-in, which has
+        # the path for its name.
         standin = folder / f"standin{number}{_SUFFIX.get(sys.platform, '.so')}"
         empty = folder / f"standin{number}.c"
         _write(empty, "")

@@ -127,7 +127,7 @@ def test_the_linker_says_which_library_is_not_there() -> None:
     text = str(caught.value)
     assert "bind: there is no library 'no_such_thing': the linker looked for libno_such" in text
     assert "on Debian a library comes with its package, mostly libno_such_thing-dev" in text
-    assert "-lno_such_thing" in text.partition("linking")[2]
+    assert "no_such_thing" in text.partition("linking")[2].partition(":\n")[2]
 
 
 def test_a_library_without_the_function_says_so_when_it_is_bound() -> None:
@@ -142,8 +142,8 @@ def test_only_the_runtime_of_a_library_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """libbare.so.1 without libbare.so, which a development package would bring."""
-    if sys.platform != "linux" or "ziglang" in find_compiler().command:
-        pytest.skip("needs a linker with -l:file")
+    if sys.platform != "linux":
+        pytest.skip("names of files are Linux's")
     folder = tmp_path / "lib"
     path = build(folder / "libbare.so.1", 7, soname="libbare.so.1")
     monkeypatch.setenv("LIBRARY_PATH", str(folder))
@@ -595,17 +595,15 @@ def test_a_library_that_has_lost_a_function_is_an_error_and_no_crash(thing: Path
     assert str(thing) in done.stderr
 
 
-def test_other_compilers(thing: Path) -> None:
-    for compiler in ("clang", "zig"):
-        try:
-            find_compiler(compiler)
-        except RuntimeError:
-            continue
-        lib = jaxc.bind(PROTOTYPES, thing, compiler=compiler)
-        assert lib.y0(0.0) == 3
-        assert jaxc.bind(COS, "m", compiler=compiler).cos(0.0) == 1
-        with pytest.raises(FileNotFoundError, match="there is no library 'no_such_thing'"):
-            jaxc.bind(COS, "no_such_thing", compiler=compiler)
-        break
-    else:
-        pytest.skip("no compiler but the one of the other tests")
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "zig"])
+def test_compilers(thing: Path, compiler: str) -> None:
+    try:
+        find_compiler(compiler)
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    assert jaxc.bind(PROTOTYPES, thing, compiler=compiler).y0(0.0) == 3
+    assert jaxc.bind(COS, "m", compiler=compiler).cos(0.0) == 1
+    with pytest.raises(FileNotFoundError, match="there is no library 'no_such_thing'"):
+        jaxc.bind(COS, "no_such_thing", compiler=compiler)
+    at_address = jaxc.bind(COS, ctypes.CDLL(None).cos, compiler=compiler)
+    assert at_address.cos(0.0) == 1
