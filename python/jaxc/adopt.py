@@ -79,11 +79,12 @@ def publish(
     recipe: tuple[Any, ...],
     parts: tuple[str, ...] = (),
     name: str | None = None,
+    is_typed: bool = True,
 ) -> Function:
     """A function with its target registered.
 
-    The target's name says dtypes and types of static values, so that a process that has what
-    the function is made of can make it; see `overload_of`.
+    The target's name says dtypes and types of static values where the function is one of
+    several, so that a process that has what they are made of can make it; see `overload_of`.
 
     Args:
       library: the middle of the target's name.
@@ -91,12 +92,15 @@ def publish(
       recipe: for pickling.
       parts: what else tells it from another function of the same names.
       name: in its module, where that is not the function's own.
+      is_typed: whether it is one of several.
     """
     handler, capsule = made
     described = repr((description.prototype, [p.dtype for p in description.parameters]))
     digest = hashlib.sha256(repr((described, parts)).encode()).hexdigest()[:16]
-    overload = f"{name or description.name}[{_types(description)}]"
-    target = targets.name(library, overload, digest)
+    shown = name or description.name
+    if is_typed:
+        shown += f"[{_types(description)}]"
+    target = targets.name(library, shown, digest)
     targets.register(target, description, "cpu", handler, None)
     return Function(description, {"cpu": target}, target, recipe, {"cpu": handler}, capsule)
 

@@ -198,7 +198,7 @@ class AtAddress(Library):
         made = _jaxc.adopt_address(capsule, self._address.number)
         key = f"address:{description.name}"
         library = "address/process" + adopt.unique(key, self).removeprefix(key)
-        function = adopt.publish(library, description, made, (), (self._hash,))
+        function = adopt.publish(library, description, made, (), (self._hash,), is_typed=False)
         (target,) = function.targets.values()
         function._recipe = (restore, target)
         _by_target[target] = function

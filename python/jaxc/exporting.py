@@ -129,10 +129,11 @@ def bundle(path: StrPath, exported: jax.export.Exported) -> str:
         if place is None:
             _, name, function, _ = target.split(":")
             kind = name.partition("/")[0]
+            article = "an" if kind == "address" else "a"
             raise ValueError(
-                f"{function}: is {'an' if kind == 'address' else 'a'} {kind} of this process, "
-                "which no library contains: a bundle can carry C functions only; export the "
-                "program, and make it in the other process too"
+                f"{function.partition('[')[0]}: is {article} {kind} of this process, which no "
+                "library contains: a bundle can carry C functions only; export the program, "
+                "and make it in the other process too"
             )
         libraries[str(place)] = place
     manifest = {

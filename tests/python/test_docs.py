@@ -30,7 +30,7 @@ def test_the_readme_s_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "rms_norm.c").write_text(kernel)
     names = {"x": jnp.arange(12.0).reshape(3, 4), "epsilons": jnp.array([1e-5, 1.0])}
     programs = blocks("python")
-    assert len(programs) == 3
+    assert len(programs) == 4
     for program in programs:
         exec(compile(program, "README.md", "exec"), names)
     assert names["y"].shape == (3, 4)
