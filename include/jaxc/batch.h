@@ -11,7 +11,8 @@
  * broadcast; a shared operand has stride 0. Results have all leading axes at full size.
  * Rows are called in the runtime's threads when there is work for them, in pieces of
  * neighbours; those of a serial function, or one with effects, in row-major order by the
- * calling thread. Memory is only allocated for scratch parameters and strings above 4 KiB,
+ * calling thread. The points of a grid are divided likewise, where there are too few rows
+ * for all threads. Memory is only allocated for scratch parameters and strings above 4 KiB,
  * and some 100 bytes for the threads.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -29,6 +30,7 @@ static jaxc_status jaxci_batch_run(const jaxc_abi_call_frame *frame, jaxci_batch
                                    jaxc_message *message) {
   JAXC_TRY(jaxci_batch_operands(batch, frame, message));
   JAXC_TRY(jaxci_batch_dims(batch, message));
+  if (batch->index >= 0) JAXC_TRY(jaxci_points_count(batch, message));
   return jaxci_rows_run(frame, batch, message);
 }
 

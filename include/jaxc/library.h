@@ -40,7 +40,8 @@ typedef enum {
   JAXC_ROLE_DIM = 6,     /* dimension, filled from shapes or sent as an int64 attribute */
   JAXC_ROLE_CONTEXT = 7, /* a jaxc_context of the call, made by the handler */
   JAXC_ROLE_DATA = 8,    /* the function's own data, not seen in Python; no C parameter */
-  JAXC_ROLE_INDEX = 9    /* index of a grid: the function is called for each of its points */
+  JAXC_ROLE_INDEX = 9    /* index of a grid: the function is called for each of its points;
+                            rank 1, whose bound is the range: 0 to its value - 1 */
 } jaxc_role;
 
 #if defined(_WIN32)
@@ -96,14 +97,16 @@ typedef struct {
   int32_t role;            /* jaxc_role */
   int32_t dtype;           /* jaxc_dtype, or JAXC_STRING */
   int32_t rank;            /* number of core dimensions */
-  int32_t dim;             /* JAXC_ROLE_DIM: its number; else -1 */
+  int32_t dim;             /* JAXC_ROLE_DIM: its number. JAXC_ROLE_INDEX: its place in the
+                              grid, 0 for the index that changes slowest. Else -1 */
   const jaxc_bound *bounds; /* rank of them */
   uint32_t flags;           /* JAXC_PARAMETER_* */
 } jaxc_parameter;
 
 enum {
   JAXC_PARAMETER_NONDIFFERENTIABLE = 1, /* a derivative by it is an error */
-  JAXC_PARAMETER_LINEAR = 2             /* the function is linear in all such inputs */
+  JAXC_PARAMETER_LINEAR = 2,            /* the function is linear in all such inputs */
+  JAXC_PARAMETER_ZERO = 4               /* an output that is cleared before the call */
 };
 
 typedef struct {
@@ -133,7 +136,13 @@ typedef struct {
  * first row of parameter k, for every role but JAXC_ROLE_DIM. strides[k]: bytes from one
  * row of it to the next, 0 when all rows share it. Returns 0, or 1 with *fault filled;
  * then rows after fault->row were not called. Written in C's own types because it is
- * compiled with the user's file, which has none of jaxc's. */
+ * compiled with the user's file, which has none of jaxc's.
+ *
+ * A grid has parameters of JAXC_ROLE_INDEX. data[k] of each of them points to the same
+ * `long long range[2]`: of every row, the points range[0] to range[1] - 1 are called,
+ * counted in row-major order of the indices' places. All ranges are positive then, and
+ * fit the indices' C types; range[0] >= range[1] calls nothing. Outputs with
+ * JAXC_PARAMETER_ZERO are cleared by the caller, before any point of their row. */
 typedef int jaxc_rows(const long long *dims, char *const *data, const long long *strides,
                       long long count, jaxc_fault *fault);
 

@@ -9,8 +9,8 @@
 #ifndef JAXC_ROWS_H
 #define JAXC_ROWS_H
 
-#include <jaxc/axes.h>
 #include <jaxc/parallel.h>
+#include <jaxc/points.h>
 #include <stdlib.h>
 #include <time.h>
 #ifdef __linux__
@@ -111,22 +111,6 @@ static jaxc_status jaxci_batch_own(jaxci_batch *batch, const jaxc_abi_call_frame
   return jaxci_batch_block(batch, &frame->attrs, local, allocated, message);
 }
 
-/* Brings the operands of inout parameters into their results where XLA did not give both
- * the same memory: when the caller still needs the operand, or it is broadcast. */
-static void jaxci_batch_copy_inouts(const jaxci_batch *batch, const long long *strides,
-                                    long long count) {
-  for (int32_t k = 0; k < batch->function->parameter_count; k++) {
-    const int32_t from = batch->source[k];
-    long long bytes;
-    if (from < 0 || batch->data[from] == batch->data[k]) continue;
-    bytes = jaxci_row_bytes(batch, k, batch->function->parameters[k].dtype);
-    for (long long row = 0; bytes != 0 && row < count; row++) {
-      memcpy(batch->data[k] + row * strides[k], batch->data[from] + row * strides[from],
-             (size_t)bytes);
-    }
-  }
-}
-
 static JAXC_COLD jaxc_status jaxci_batch_fault(const jaxci_batch *batch,
                                                const jaxc_fault *fault, int64_t row,
                                                jaxc_message *message) {
@@ -180,8 +164,9 @@ static inline jaxc_status jaxci_batch_call(const jaxci_batch *batch,
                                            int64_t first, int64_t *failed,
                                            jaxc_message *message) {
   jaxc_fault fault = {0, 0, NULL};
-  if (batch->slot_count > batch->function->parameter_count) {
-    jaxci_batch_copy_inouts(batch, strides, count);
+  if (batch->prepares != 0) {
+    jaxci_points_prepare(batch, strides, count);
+    if (batch->is_rehearsal) return JAXC_OK;
   }
   if (batch->context >= 0) {
     return jaxci_batch_call_with_context(batch, strides, count, first, failed, message);
@@ -231,6 +216,32 @@ static jaxc_status jaxci_rows_piece(jaxci_batch *batch, char *const *base,
   }
 }
 
+/* Calls the kernel on units begin to end - 1, as far as *failed: rows, or the points of
+ * all rows in order. */
+static jaxc_status jaxci_units_piece(jaxci_batch *batch, char *const *base,
+                                     const jaxci_axes *axes, int64_t begin, int64_t end,
+                                     int64_t *failed, jaxc_message *message) {
+  const int64_t points = batch->points;
+  if (!batch->by_point) {
+    return jaxci_rows_piece(batch, base, axes, begin, end, failed, message);
+  }
+  while (begin < end) { /* the rest of a row, whole rows, the begin of a row */
+    const int64_t row = begin / points, first = begin % points, left = end - begin;
+    const int64_t rows = first == 0 && left > points ? left / points : 1;
+    const int64_t count = left < points - first ? left : points - first;
+    jaxc_status status;
+    batch->range[0] = first;
+    batch->range[1] = first + count;
+    status = jaxci_rows_piece(batch, base, axes, row, row + rows, failed, message);
+    if (status != JAXC_OK) {
+      *failed = *failed * points > begin ? *failed * points : begin;
+      return status;
+    }
+    begin += rows * count;
+  }
+  return JAXC_OK;
+}
+
 /* ---- several threads ---- */
 
 /* When threads of the pool are worth it, in nanoseconds of work that remains; how long a
@@ -258,20 +269,20 @@ typedef struct {
   const jaxci_axes *axes;
   const jaxc_abi_call_frame *frame;
   int32_t lock;
-  int64_t failed; /* the first row in order that failed, or the number of rows */
+  int64_t failed; /* the first unit in order that failed, or the number of units */
   jaxc_status status;
   jaxc_message message;
 } jaxci_crew;
 
-/* Keeps the failure of the first row in order. */
-JAXC_COLD static void jaxci_crew_fail(jaxci_crew *crew, int64_t row, jaxc_status status,
+/* Keeps the failure of the first unit in order. */
+JAXC_COLD static void jaxci_crew_fail(jaxci_crew *crew, int64_t unit, jaxc_status status,
                                       const jaxc_message *message) {
 #if JAXCI_HAS_ATOMICS
   while (__atomic_exchange_n(&crew->lock, 1, __ATOMIC_ACQUIRE) != 0) {
   }
 #endif
-  if (row < crew->failed) {
-    crew->failed = row;
+  if (unit < crew->failed) {
+    crew->failed = unit;
     crew->status = status;
     crew->message = *message;
   }
@@ -280,14 +291,14 @@ JAXC_COLD static void jaxci_crew_fail(jaxci_crew *crew, int64_t row, jaxc_status
 #endif
 }
 
-static void jaxci_crew_rows(jaxci_loop *loop, jaxci_crew *crew, jaxci_batch *batch,
-                            char *const *base) {
+static void jaxci_crew_units(jaxci_loop *loop, jaxci_crew *crew, jaxci_batch *batch,
+                             char *const *base) {
   int64_t begin, end;
   while (jaxci_loop_next(loop, &begin, &end)) {
     jaxc_message message;
     int64_t failed = begin;
     const jaxc_status status =
-        jaxci_rows_piece(batch, base, crew->axes, begin, end, &failed, &message);
+        jaxci_units_piece(batch, base, crew->axes, begin, end, &failed, &message);
     if (status == JAXC_OK) continue;
     jaxci_loop_stop(loop, failed);
     jaxci_crew_fail(crew, failed, status, &message);
@@ -295,11 +306,11 @@ static void jaxci_crew_rows(jaxci_loop *loop, jaxci_crew *crew, jaxci_batch *bat
 }
 
 /* The work of one thread; `own` is the calling thread's batch, with its scratch memory.
- * A thread of the pool that finds no memory for scratch leaves the rows to the others. */
+ * A thread of the pool that finds no memory for scratch leaves the units to the others. */
 static void jaxci_crew_work(jaxci_loop *loop, void *data, void *own) {
   jaxci_crew *const crew = (jaxci_crew *)data;
   if (own != NULL) {
-    jaxci_crew_rows(loop, crew, (jaxci_batch *)own, crew->batch->data);
+    jaxci_crew_units(loop, crew, (jaxci_batch *)own, crew->batch->data);
     return;
   }
   char local[JAXCI_LOCAL_SCRATCH + JAXCI_SCRATCH_ALIGNMENT];
@@ -308,10 +319,11 @@ static void jaxci_crew_work(jaxci_loop *loop, void *data, void *own) {
   jaxc_context context;
   jaxc_message message;
   void *allocated = NULL;
+  jaxci_points_own(&batch);
   if (!batch.needs_block || jaxci_batch_own(&batch, crew->frame, local, &allocated,
                                             &context, &message) == JAXC_OK) {
     memcpy(base, batch.data, (size_t)batch.slot_count * sizeof *base);
-    jaxci_crew_rows(loop, crew, &batch, base);
+    jaxci_crew_units(loop, crew, &batch, base);
   }
   free(allocated);
 }
@@ -330,9 +342,11 @@ static inline int64_t jaxci_now_ns(void) {
   return 0;
 }
 
-/* Bytes that one row reads and writes of its own. */
-static int64_t jaxci_rows_bytes(const jaxci_batch *batch, const jaxci_axes *axes) {
+/* Bytes that one unit reads and writes of its own. What a point does with its row's arrays
+ * is not known: at least something. */
+static int64_t jaxci_units_bytes(const jaxci_batch *batch, const jaxci_axes *axes) {
   int64_t bytes = 0;
+  if (batch->by_point) return 1;
   for (int32_t slot = 0; slot < batch->slot_count; slot++) {
     const long long stride = axes->strides[0][slot];
     if (bytes < INT64_MAX / 4) bytes += stride < 0 ? -stride : stride;
@@ -340,25 +354,23 @@ static int64_t jaxci_rows_bytes(const jaxci_batch *batch, const jaxci_axes *axes
   return bytes > 0 ? bytes : 1;
 }
 
-/* Rows from `begin` on, in all threads. row_ns: what a row takes, 0 when not known. */
-static JAXC_NOINLINE jaxc_status jaxci_rows_parallel(const jaxc_abi_call_frame *frame,
-                                                     jaxci_batch *batch,
-                                                     char *const *base,
-                                                     const jaxci_axes *axes, int64_t begin,
-                                                     int64_t row_bytes, double row_ns,
-                                                     jaxc_message *message) {
+/* Units from `begin` on, in all threads. unit_ns: what one takes, 0 when not known. */
+static JAXC_NOINLINE jaxc_status jaxci_units_parallel(
+    const jaxc_abi_call_frame *frame, jaxci_batch *batch, char *const *base,
+    const jaxci_axes *axes, int64_t begin, int64_t unit_bytes, double unit_ns,
+    jaxc_message *message) {
   const int64_t threads = jaxci_loop_threads(frame);
-  const int64_t rows = batch->rows - begin;
-  int64_t piece = rows / (threads * 8);
-  int64_t least = (JAXCI_PIECE_BYTES - 1) / row_bytes + 1;
+  const int64_t left = batch->units - begin;
+  int64_t piece = left / (threads * 8);
+  int64_t least = (JAXCI_PIECE_BYTES - 1) / unit_bytes + 1;
   jaxci_batch pristine;
   jaxci_crew crew;
   if (threads == 1) {
     int64_t failed;
-    return jaxci_rows_piece(batch, base, axes, begin, batch->rows, &failed, message);
+    return jaxci_units_piece(batch, base, axes, begin, batch->units, &failed, message);
   }
-  if (row_ns > 0 && (double)least * row_ns > JAXCI_PIECE_NS) {
-    least = (int64_t)(JAXCI_PIECE_NS / row_ns) + 1;
+  if (unit_ns > 0 && (double)least * unit_ns > JAXCI_PIECE_NS) {
+    least = (int64_t)(JAXCI_PIECE_NS / unit_ns) + 1;
   }
   if (piece < least) piece = least;
   pristine = *batch;
@@ -367,42 +379,47 @@ static JAXC_NOINLINE jaxc_status jaxci_rows_parallel(const jaxc_abi_call_frame *
   crew.axes = axes;
   crew.frame = frame;
   crew.lock = 0;
-  crew.failed = batch->rows;
+  crew.failed = batch->units;
   crew.status = JAXC_OK;
-  (void)jaxci_loop_run(frame, begin, batch->rows, piece, threads, jaxci_crew_work, &crew,
+  (void)jaxci_loop_run(frame, begin, batch->units, piece, threads, jaxci_crew_work, &crew,
                        batch);
   if (crew.status != JAXC_OK) *message = crew.message;
   return crew.status;
 }
 
-/* Rows in the calling thread, until what remains is worth more threads. A time is trusted
- * when it is so long that the first row's misses do not count. */
-static jaxc_status jaxci_rows_measured(const jaxc_abi_call_frame *frame, jaxci_batch *batch,
-                                       char *const *base, const jaxci_axes *axes,
-                                       jaxc_message *message) {
-  const int64_t row_bytes = jaxci_rows_bytes(batch, axes);
+/* Units in the calling thread, until what remains is worth more threads. A time is trusted
+ * when it is so long that the first unit's misses do not count. */
+static jaxc_status jaxci_units_measured(const jaxc_abi_call_frame *frame,
+                                        jaxci_batch *batch, char *const *base,
+                                        const jaxci_axes *axes, jaxc_message *message) {
+  const int64_t unit_bytes = jaxci_units_bytes(batch, axes);
   int64_t count = 1, done = 0, before, failed;
-  double row_ns = 0;
-  if (row_bytes >= JAXCI_PARALLEL_BYTES / batch->rows) {
-    return jaxci_rows_parallel(frame, batch, base, axes, 0, row_bytes, 0, message);
+  double unit_ns = 0;
+  if (unit_bytes >= JAXCI_PARALLEL_BYTES / batch->units) {
+    return jaxci_units_parallel(frame, batch, base, axes, 0, unit_bytes, 0, message);
   }
   before = jaxci_now_ns();
-  while (count < batch->rows - done) {
+  while (count < batch->units - done) {
     int64_t now;
-    JAXC_TRY(jaxci_rows_piece(batch, base, axes, done, done + count, &failed, message));
+    JAXC_TRY(jaxci_units_piece(batch, base, axes, done, done + count, &failed, message));
     done += count;
     now = jaxci_now_ns();
     if (now - before > JAXCI_TRUSTED_NS) {
-      row_ns = (double)(now - before) / (double)count;
-      if (row_ns * (double)(batch->rows - done) > JAXCI_PARALLEL_NS) {
-        return jaxci_rows_parallel(frame, batch, base, axes, done, row_bytes, row_ns,
-                                   message);
+      unit_ns = (double)(now - before) / (double)count;
+      if (unit_ns * (double)(batch->units - done) > JAXCI_PARALLEL_NS) {
+        return jaxci_units_parallel(frame, batch, base, axes, done, unit_bytes, unit_ns,
+                                    message);
       }
+    }
+    /* A few points cost less than to measure them again and again. */
+    if (batch->by_point && (double)(now - before) * 8 * (double)(batch->units - done) <
+                               (double)JAXCI_PARALLEL_NS * (double)count) {
+      break;
     }
     before = now;
     count *= 4;
   }
-  return jaxci_rows_piece(batch, base, axes, done, batch->rows, &failed, message);
+  return jaxci_units_piece(batch, base, axes, done, batch->units, &failed, message);
 }
 
 /* Asks for large pages for large results: where the memory is new, a page fault for each
@@ -427,6 +444,33 @@ static JAXC_NOINLINE void jaxci_rows_advise(const jaxci_batch *batch) {
 #endif
 }
 
+/* Rows from which on they are divided whole, whatever the number of threads. */
+#define JAXCI_MANY_ROWS 256
+
+/* Makes points the units of work where there are too few rows to keep all threads busy.
+ * Then no piece has its rows to itself, so all rows are prepared first. */
+static jaxc_status jaxci_rows_divide(const jaxc_abi_call_frame *frame, jaxci_batch *batch,
+                                     char *const *base, const jaxci_axes *axes,
+                                     jaxc_message *message) {
+  int64_t units, failed;
+  if (batch->points <= 1 || batch->rows >= JAXCI_MANY_ROWS ||
+      (batch->rows > 1 && batch->rows >= 8 * jaxci_loop_threads(frame)) ||
+      !jaxc_multiply(batch->rows, batch->points, &units)) {
+    return JAXC_OK;
+  }
+  if ((batch->prepares & JAXCI_PREPARE_ZEROS) != 0) jaxci_points_clear(frame, batch, base);
+  if ((batch->prepares & JAXCI_PREPARE_COPIES) != 0) {
+    batch->prepares = JAXCI_PREPARE_COPIES;
+    batch->is_rehearsal = 1;
+    JAXC_TRY(jaxci_rows_piece(batch, base, axes, 0, batch->rows, &failed, message));
+    batch->is_rehearsal = 0;
+  }
+  batch->prepares = 0;
+  batch->by_point = 1;
+  batch->units = units;
+  return JAXC_OK;
+}
+
 /* Elements from which on a result can fill large pages. */
 #define JAXCI_LARGE ((int64_t)256 * 1024)
 
@@ -444,11 +488,13 @@ static JAXC_NOINLINE jaxc_status jaxci_rows_many(const jaxc_abi_call_frame *fram
     memset(axes.strides[0], 0, (size_t)batch->slot_count * sizeof axes.strides[0][0]);
   }
   memcpy(base, batch->data, (size_t)batch->slot_count * sizeof *base);
-  if ((batch->function->flags & (JAXC_FUNCTION_SERIAL | JAXC_FUNCTION_EFFECT)) != 0 ||
-      batch->rows == 1 || !jaxci_loop_has_pool(frame)) {
-    return jaxci_rows_piece(batch, base, &axes, 0, batch->rows, &failed, message);
+  batch->units = batch->rows;
+  if ((batch->function->flags & (JAXC_FUNCTION_SERIAL | JAXC_FUNCTION_EFFECT)) == 0 &&
+      jaxci_loop_has_pool(frame)) {
+    if (batch->index >= 0) JAXC_TRY(jaxci_rows_divide(frame, batch, base, &axes, message));
+    if (batch->units > 1) return jaxci_units_measured(frame, batch, base, &axes, message);
   }
-  return jaxci_rows_measured(frame, batch, base, &axes, message);
+  return jaxci_units_piece(batch, base, &axes, 0, batch->units, &failed, message);
 }
 
 static inline jaxc_status jaxci_rows_all(const jaxc_abi_call_frame *frame,
@@ -456,7 +502,9 @@ static inline jaxc_status jaxci_rows_all(const jaxc_abi_call_frame *frame,
   static const long long no_strides[JAXCI_MAX_SLOTS] = {0};
   int64_t failed;
   if (batch->largest >= JAXCI_LARGE) jaxci_rows_advise(batch);
-  if (batch->leading > 0) return jaxci_rows_many(frame, batch, message);
+  if (batch->leading > 0 || batch->index >= 0) {
+    return jaxci_rows_many(frame, batch, message);
+  }
   batch->rows = 1;
   return jaxci_batch_call(batch, no_strides, 1, 0, &failed, message);
 }

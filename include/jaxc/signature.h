@@ -35,6 +35,8 @@ typedef union {
 /* A dimension that no shape has given yet. */
 #define JAXCI_UNKNOWN (-1)
 
+enum { JAXCI_PREPARE_COPIES = 1, JAXCI_PREPARE_ZEROS = 2 };
+
 /* What is kept of an array's view, beside its data. */
 typedef struct {
   const int64_t *dims;
@@ -47,9 +49,16 @@ typedef struct {
   int is_computed; /* some bound is more than a dimension */
   int needs_block; /* there is scratch, a string or a context */
   int32_t context; /* slot of the parameter that is a context, or -1 */
+  int32_t index;   /* slot of the first parameter that is an index of a grid, or -1 */
+  int prepares;    /* JAXCI_PREPARE_*: what is done before a row's first call */
+  int is_rehearsal; /* rows are prepared and not called */
+  int by_point;    /* whether units of work are points of the grid, not rows */
   int64_t leading; /* most leading axes of any array */
   int64_t largest; /* most elements of any array */
   int64_t rows;    /* product of the sizes of leading axes */
+  int64_t points;  /* of the grid, in each row */
+  int64_t units;   /* of work: rows, or rows times points */
+  long long range[2]; /* points to call, to which data[] of indices points */
   long long dims[JAXC_MAX_DIMS];
   char *data[JAXCI_MAX_SLOTS];
   jaxci_shape shapes[JAXCI_MAX_SLOTS]; /* rank 0 where a slot has no array */
@@ -129,7 +138,8 @@ JAXC_UNUSED static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
   batch->slot_count = function->parameter_count;
   batch->leading = batch->largest = 0;
   batch->is_computed = batch->needs_block = 0;
-  batch->context = -1;
+  batch->prepares = batch->is_rehearsal = batch->by_point = 0;
+  batch->context = batch->index = -1;
   for (int32_t i = 0; i < function->dim_count; i++) {
     int64_t value = JAXCI_UNKNOWN;
     if (function->dims[i].is_static) {
@@ -144,7 +154,13 @@ JAXC_UNUSED static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
     if (parameter->role <= JAXC_ROLE_INOUT) {
       const int is_result = parameter->role == JAXC_ROLE_OUTPUT;
       int32_t slot = k;
-      if (parameter->role == JAXC_ROLE_INOUT) slot = batch->source[k] = batch->slot_count++;
+      if (parameter->role == JAXC_ROLE_INOUT) {
+        slot = batch->source[k] = batch->slot_count++;
+        batch->prepares |= JAXCI_PREPARE_COPIES;
+      }
+      if ((parameter->flags & JAXC_PARAMETER_ZERO) != 0) {
+        batch->prepares |= JAXCI_PREPARE_ZEROS;
+      }
       JAXC_TRY(jaxci_batch_array(batch, slot, is_result ? &frame->results : &frame->args,
                                  is_result ? result++ : argument++,
                                  is_result ? "result" : "argument", parameter, message));
@@ -165,6 +181,10 @@ JAXC_UNUSED static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
         break;
       case JAXC_ROLE_DATA:
         batch->data[k] = (char *)function->data;
+        break;
+      case JAXC_ROLE_INDEX:
+        batch->data[k] = (char *)batch->range;
+        if (batch->index < 0) batch->index = k;
         break;
       default: /* a dimension: not asked for, and not uninitialised either */
         batch->data[k] = (char *)batch->statics;

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from jaxc import cache, compiler
+from jaxc import cache, compiler, macros
 from jaxc.compiler import Compiler
 from jaxc.version import __version__
 
@@ -151,10 +151,15 @@ def build(
 def _preprocess(found: Compiler, source: Source, options: Options) -> str:
     what = f"preprocessing {os.path.basename(source.path)}"
     arguments = [*options.compile_flags(), "-E"]
+    has_grid = macros.has_grid(source.text)
+    if has_grid:
+        arguments.append("-dD")
     if source.is_file:
-        return found.run([*arguments, "-x", "c", source.path], what=what)
-    text = f'#line 1 "{source.path}"\n{source.text}'
-    return found.run([*arguments, "-x", "c", "-"], what=what, text=text)
+        out = found.run([*arguments, "-x", "c", source.path], what=what)
+    else:
+        text = f'#line 1 "{source.path}"\n{source.text}'
+        out = found.run([*arguments, "-x", "c", "-"], what=what, text=text)
+    return macros.expand(out) if has_grid else out
 
 
 def _hash(*parts: str) -> str:
@@ -170,7 +175,8 @@ def _hash(*parts: str) -> str:
 def _own_digest() -> str:
     """Hash of jaxc's headers and of its code that writes C: part of every library."""
     package = Path(__file__).parent
-    files = [*(compiler.include_dir() / "jaxc").glob("*.h"), package / "build.py"]
+    files = [*(compiler.include_dir() / "jaxc").glob("*.h")]
+    files += [package / name for name in ("build.py", "macros.py")]
     files += [f for room in ("declare", "generate") for f in (package / room).glob("*.py")]
     return _hash(__version__, *(file.read_text(encoding="utf-8") for file in sorted(files)))
 

@@ -142,7 +142,9 @@ class Parameter:
         ``x: float32[n]``.
       dtype: XLA's number of the element type; STRING; 0 while only C's name is known.
       rank: number of core dims, with as many bounds.
-      dim: for Role.DIM the number of the dimension, else -1.
+      dim: for Role.DIM the number of the dimension; for Role.INDEX the place in the grid,
+        0 for the index that changes slowest; else -1. An index has its range as a bound.
+      zero: an output that is cleared before the call.
       ctype: C's name of the element type, for the generator; empty when read back.
     """
 
@@ -156,6 +158,7 @@ class Parameter:
     ctype: str = ""
     nondifferentiable: bool = False
     linear: bool = False
+    zero: bool = False
 
     @property
     def shown(self) -> str:
@@ -217,6 +220,11 @@ class Description:
     solve: tuple[tuple[int, int, int], ...] = ()
     result: Result = Result.NOTHING
     checks: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def indices(self) -> tuple[Parameter, ...]:
+        """The indices of a grid, the slowest first; none where there is no grid."""
+        return tuple(sorted(self.with_role(Role.INDEX), key=lambda p: p.dim))
 
     def with_role(self, *roles: Role) -> tuple[Parameter, ...]:
         return tuple(p for p in self.parameters if p.role in roles)

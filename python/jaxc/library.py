@@ -16,7 +16,7 @@ from jaxc.function import Function, OverloadedFunction
 from jaxc.link import link
 
 _SERIAL, _EFFECT = 1, 2
-_NONDIFFERENTIABLE, _LINEAR = 1, 2
+_NONDIFFERENTIABLE, _LINEAR, _ZERO = 1, 2, 4
 _BUILT_SUFFIXES = (".so", ".dylib", ".dll")
 
 StrPath = str | os.PathLike[str]
@@ -173,7 +173,7 @@ def _description(record: tuple[Any, ...]) -> tuple[Description, tuple[Any, ...]]
             Parameter(name, declaration, Role(role), dtype, len(bounds),
                       tuple(Bound(text, steps) for text, steps in bounds), dim,
                       nondifferentiable=bool(marks & _NONDIFFERENTIABLE),
-                      linear=bool(marks & _LINEAR))
+                      linear=bool(marks & _LINEAR), zero=bool(marks & _ZERO))
             for name, declaration, role, dtype, bounds, dim, marks in parameters
         ),
         dims=tuple(

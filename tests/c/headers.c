@@ -15,6 +15,7 @@
 #include <jaxc/library.h>
 #include <jaxc/lock.h>
 #include <jaxc/parallel.h>
+#include <jaxc/points.h>
 #include <jaxc/rows.h>
 #include <jaxc/runtime.h>
 #include <jaxc/signature.h>

@@ -7,7 +7,7 @@ import re
 
 from pycparser import c_ast
 
-from jaxc.declare import bounds, pragmas
+from jaxc.declare import bounds, grids, pragmas
 from jaxc.declare.errors import DeclarationError
 from jaxc.declare.items import Item
 from jaxc.declare.types import ELEMENTS, FLOATING, INTEGERS, CType, Types, UnknownTypeError
@@ -42,6 +42,9 @@ class Candidate:
     node: c_ast.Decl | None = None
     problem: str | None = None  # why it could not be parsed
 
+
+#: Directives of which a parameter has at most one.
+_EXCLUSIVE = ("static", "inout", "scratch", "zero")
 
 OLD_STYLE = (
     "is an old-style definition without a prototype; declare it with one, "
@@ -83,6 +86,7 @@ class Reader:
             raise RefusedError("has no prototype: write (void) for no parameters")
         self._read_names()
         self._check_pragma_names()
+        self.grid = grids.of(self)
         self._find_dims()
         parameters = [self._parameter(k) for k in range(len(self.nodes))]
         result, parameters = self._result(parameters)
@@ -119,10 +123,10 @@ class Reader:
                     )
                 others = [
                     other
-                    for other in ("static", "inout", "scratch")
+                    for other in _EXCLUSIVE
                     if other != directive and self.directives.has(other, name)
                 ]
-                if directive in ("static", "inout", "scratch") and others:
+                if directive in _EXCLUSIVE and others:
                     raise DeclarationError(
                         pragma.file,
                         pragma.line,
@@ -137,6 +141,8 @@ class Reader:
             for layer in ctype.layers:
                 if isinstance(layer, c_ast.Node):
                     in_bounds.update(bounds.names(layer))
+        for index in self.grid.values():
+            in_bounds.update(bounds.names(index.node))
         self.has_bounds = any(
             isinstance(layer, c_ast.Node) for ctype in self.ctypes for layer in ctype.layers
         )
@@ -147,7 +153,7 @@ class Reader:
         if len(self.dims) > MAX_DIMS:
             raise RefusedError(f"has more than {MAX_DIMS} dimensions")
         self.all_integers_are_dims = all(
-            name in self.dims
+            name in self.dims or name in self.grid
             for name, ctype in zip(self.names, self.ctypes, strict=True)
             if not ctype.layers and ctype.base in INTEGERS
         )
@@ -159,11 +165,23 @@ class Reader:
         if node.name is None:
             declaration = f"{declaration} {name}"
         has = self.directives.has
+        if name in self.grid:
+            index = self.grid[name]
+            bound = index.bound(self.dims, self.types.enumerator, self.enumerators)
+            return Parameter(
+                name, declaration, Role.INDEX, 0, 1, (bound,), index.place, ctype.base
+            )
         if has("static", name):
             return self._static(name, declaration, ctype)
         if name in self.dims:
             return Parameter(name, declaration, Role.DIM, 0, 0, (), self.dims[name], ctype.base)
         if ctype.base == "struct jaxc_context" and ctype.layers == ("*",):
+            if self.grid:
+                raise RefusedError(
+                    f"is called for each point of a grid and takes a jaxc_context "
+                    f"({declaration}), which is one call's and not one point's; leave out "
+                    "the grid and use jaxc_parallel_for, or leave out the context"
+                )
             return Parameter(name, declaration, Role.CONTEXT, 0, 0, ())
         if ctype.base not in ELEMENTS or "()" in ctype.layers:
             raise RefusedError(self._unsupported(name, declaration, ctype))
@@ -192,6 +210,11 @@ class Reader:
                     f"has parameter '{name}' ({declaration}) that is no floating input and "
                     f"cannot be {mark}"
                 )
+        if has("zero", name) and role != Role.OUTPUT:
+            raise RefusedError(
+                f"has parameter '{name}' ({declaration}) that is no output and cannot be zero"
+            )
+        marks["zero"] = has("zero", name)
         return Parameter(name, declaration, role, 0, len(core), core, -1, ctype.base, **marks)
 
     def _unsupported(self, name: str, declaration: str, ctype: CType) -> str:
@@ -292,6 +315,11 @@ class Reader:
                     "value; '#pragma jaxc effect' allows a function called for its effect"
                 )
             return Result.NOTHING, parameters
+        if self.grid:
+            raise RefusedError(
+                f"is called for each point of a grid and returns '{text}'; it must return "
+                "void, and write its results into output parameters"
+            )
         if ctype.layers == ("*",) and ctype.base == "char" and ctype.is_const and has_outputs:
             return Result.TEXT, parameters
         if ctype.layers or ctype.base not in ELEMENTS:

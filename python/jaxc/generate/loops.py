@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxc.description import OPERANDS, RESULTS, Description, Parameter, Result, Role
+from jaxc.generate import points
 
 _FAULT = "struct jaxci_fault { long long row; long long status; const char *text; };"
 _ARGUMENTS = (
@@ -26,7 +27,8 @@ def loops(descriptions: Sequence[Description], *, is_bound: bool = False) -> str
 
     All its names begin with ``jaxci_`` so that none can hide one of the user's; those of
     parameters with ``jaxci_p_`` (first row), ``jaxci_s_`` (bytes from row to row),
-    ``jaxci_d_`` (dimension) and ``jaxci_e_`` (as a plain array of elements).
+    ``jaxci_d_`` (dimension), ``jaxci_e_`` (as a plain array of elements, or one element),
+    ``jaxci_i_`` (index of a grid) and ``jaxci_n_`` (its range).
     """
     callable_ = [d for d in descriptions if d.refusal is None]
     if not callable_:
@@ -108,7 +110,7 @@ def _function(description: Description, is_bound: bool) -> str:
         *head,
         *elementwise,
         "  for (jaxci_row = 0; jaxci_row < jaxci_count; jaxci_row++) {",
-        *_call(description, callee),
+        *(_points if description.indices else _call)(description, callee),
         "  }",
         "  return 0;",
         "}",
@@ -124,7 +126,7 @@ def _locals(description: Description) -> list[str]:
             f"  const {dim.ctype} jaxci_d_{dim.name} = ({dim.ctype})jaxci_dims[{number}];"
         )
     for position, parameter in enumerate(description.parameters):
-        if parameter.role in (Role.DIM, Role.DATA):
+        if parameter.role in (Role.DIM, Role.DATA, Role.INDEX):
             continue
         out.append(f"  char *const jaxci_p_{parameter.name} = jaxci_data[{position}];")
         if parameter.role in OPERANDS + RESULTS:
@@ -132,6 +134,7 @@ def _locals(description: Description) -> list[str]:
                 f"  const long long jaxci_s_{parameter.name} = jaxci_strides[{position}];"
             )
     unused = [name for name, used in (("dims", description.dims),) if not used]
+    out.extend(points.ranges(description))
     unused += [] if any(p.role != Role.DIM for p in description.parameters) else ["data"]
     if not any(p.role in OPERANDS + RESULTS for p in description.parameters):
         unused.append("strides")
@@ -163,6 +166,29 @@ def _argument(parameter: Parameter) -> str:
     if _is_value(parameter):
         return f"*(const {parameter.ctype} *)({_at_row(parameter)})"
     return f"(void *)({_at_row(parameter)})"
+
+
+def _points(description: Description, callee: str) -> list[str]:
+    """A call for each point of a row. What does not change with the point is read before."""
+    out, arguments = [], []
+    for parameter in description.parameters:
+        if parameter.role == Role.DATA:
+            continue
+        local = f"jaxci_e_{parameter.name}"
+        if parameter.role == Role.INDEX:
+            arguments.append(points.index(parameter))
+        elif parameter.role == Role.DIM:
+            arguments.append(_argument(parameter))
+        elif _is_value(parameter):
+            out.append(f"    const {parameter.ctype} {local} = {_argument(parameter)};")
+            arguments.append(local)
+        elif parameter.role in OPERANDS + RESULTS:
+            out.append(f"    char *const {local} = {_at_row(parameter)};")
+            arguments.append(f"(void *){local}")
+        else:
+            arguments.append(_argument(parameter))
+    call = f"{callee}({', '.join(arguments)});"
+    return [*out, *points.loop(description, call)]
 
 
 def _call(description: Description, callee: str) -> list[str]:
@@ -208,7 +234,7 @@ def _elementwise(description: Description) -> list[str]:
         not all(_is_value(p) for p in operands)
         or any(p.rank > 0 or p.role == Role.INOUT for p in results)
         or description.result in (Result.STATUS, Result.TEXT)
-        or description.with_role(Role.SCRATCH, Role.CONTEXT)
+        or description.with_role(Role.SCRATCH, Role.CONTEXT, Role.INDEX)
         or description.serial
         or description.effect
         or not operands

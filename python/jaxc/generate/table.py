@@ -175,8 +175,13 @@ def _parameter(d: Description, parameter: Parameter, first: int) -> str:
     return (
         f"{{{_string(parameter.name)}, {_string(parameter.declaration)}, "
         f"JAXC_ROLE_{parameter.role.name}, {dtype}, {parameter.rank}, {parameter.dim}, "
-        f"{bounds}, {int(parameter.nondifferentiable) | int(parameter.linear) << 1}}}"
+        f"{bounds}, {_flags(parameter)}}}"
     )
+
+
+def _flags(parameter: Parameter) -> int:
+    marks = (parameter.nondifferentiable, parameter.linear, parameter.zero)
+    return sum(int(is_set) << bit for bit, is_set in enumerate(marks))
 
 
 def _dim(dim: Dim) -> str:
