@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from jaxc.description import OPERANDS, RESULTS, Bound, Description, Parameter, Role
 
 Shape = tuple[Any, ...]
@@ -137,6 +139,29 @@ class _Call:
                     raise self._mismatch(parameter, shape, axis, size, expected)
         for parameter in self.d.with_role(Role.SCRATCH):
             self.core_sizes(parameter)
+        for parameter in self.d.indices:
+            self._check_range(parameter)
+
+    def _check_range(self, parameter: Parameter) -> None:
+        """The range of an index, which may be below 0: then there are no points."""
+        bound, most = parameter.bounds[0], int(np.iinfo(parameter.numpy_dtype).max)
+        values = ", ".join(
+            f"{self.d.dims[i].name} = {self.dims[i]}" for i in sorted(bound.dims)
+        )
+        try:
+            size = bound.value(self.dims)
+        except ZeroDivisionError:
+            raise self.error(
+                f"the range of index '{parameter.name}' ({parameter.name} < {bound.text}) "
+                f"divides by zero for {values}",
+                parameter,
+            ) from None
+        if isinstance(size, int) and size > most:
+            raise self.error(
+                f"the range of index '{parameter.name}' is {bound.text} = {size}, above the "
+                f"largest value of its C type, {most}",
+                parameter,
+            )
 
     def _mismatch(
         self, parameter: Parameter, shape: Shape, axis: int, size: Any, expected: Any

@@ -57,7 +57,7 @@ static void fill_batch(const member *m, const npy_intp *sizes, int with_outputs,
   memset(batch, 0, sizeof *batch);
   batch->function = f;
   batch->slot_count = f->parameter_count;
-  batch->context = -1;
+  batch->context = batch->index = -1;
   batch->rows = 1;
   memcpy(batch->dims, m->dims, sizeof batch->dims);
   memcpy(batch->statics, m->statics, sizeof batch->statics);
@@ -69,7 +69,11 @@ static void fill_batch(const member *m, const npy_intp *sizes, int with_outputs,
       int32_t slot = k;
       if (pass == 0) batch->source[k] = -1;
       if (p->role != (pass == 0 ? JAXC_ROLE_INPUT : JAXC_ROLE_OUTPUT) && !is_inout) continue;
-      if (is_inout && pass == 0) slot = batch->source[k] = batch->slot_count++;
+      if (is_inout && pass == 0) {
+        slot = batch->source[k] = batch->slot_count++;
+        batch->prepares |= JAXCI_PREPARE_COPIES;
+      }
+      if ((p->flags & JAXC_PARAMETER_ZERO) != 0) batch->prepares |= JAXCI_PREPARE_ZEROS;
       ops->slot[ops->count] = slot;
       ops->parameter[ops->count] = k;
       if (pass == 0 || with_outputs) {
@@ -99,6 +103,10 @@ static void fill_batch(const member *m, const npy_intp *sizes, int with_outputs,
         break;
       case JAXC_ROLE_CONTEXT:
         batch->context = k;
+        break;
+      case JAXC_ROLE_INDEX:
+        batch->data[k] = (char *)batch->range;
+        if (batch->index < 0) batch->index = k;
         break;
       default:
         break;
@@ -324,6 +332,7 @@ static void loop(char **args, const npy_intp *dimensions, const npy_intp *steps,
     batch.data[0] = m->function.data != NULL ? (char *)m->function.data : (char *)&call;
   }
   status = jaxci_batch_dims(&batch, &message);
+  if (status == JAXC_OK && batch.index >= 0) status = jaxci_points_count(&batch, &message);
   if (status == JAXC_OK) {
     if (m->function.lock != NULL) m->function.lock(1);
     status = run_in_block(m, &batch, &ops, args, dimensions[0], steps, &message);

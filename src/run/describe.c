@@ -36,8 +36,23 @@ const char *jaxci_operand_name(const jaxci_target *target, int is_result, int in
 /* ---- functions of jaxc ---- */
 
 static void print_operand(const char *kind, int index, const jaxc_parameter *p) {
-  printf("  %s %d: %s, %s%s\n", kind, index, p->name, jaxci_parameter_text(p).text,
-         p->role == JAXC_ROLE_INOUT ? ", read and written" : "");
+  printf("  %s %d: %s, %s%s%s\n", kind, index, p->name, jaxci_parameter_text(p).text,
+         p->role == JAXC_ROLE_INOUT ? ", read and written" : "",
+         (p->flags & JAXC_PARAMETER_ZERO) != 0 ? ", cleared first" : "");
+}
+
+/* The indices of a grid, the slowest first. */
+static void print_grid(const jaxc_function *f) {
+  const char *before = "  called for each point of a grid: ";
+  for (int32_t place = 0; place < f->parameter_count; place++) {
+    for (int32_t k = 0; k < f->parameter_count; k++) {
+      const jaxc_parameter *const p = &f->parameters[k];
+      if (p->role != JAXC_ROLE_INDEX || p->dim != place) continue;
+      printf("%s%s < %s", before, p->name, p->bounds[0].text);
+      before = ", ";
+    }
+  }
+  if (before[0] == ',') putchar('\n');
 }
 
 static void print_dim(const jaxc_dim *dim) {
@@ -78,6 +93,7 @@ static void print_function(const jaxc_function *f) {
            p->dtype == JAXC_STRING ? "string" : jaxc_dtype_name(p->dtype));
   }
   for (int32_t i = 0; i < f->dim_count; i++) print_dim(&f->dims[i]);
+  print_grid(f);
   if ((f->flags & JAXC_FUNCTION_EFFECT) != 0) puts("  has side effects");
   if ((f->flags & JAXC_FUNCTION_SERIAL) != 0) puts("  one call at a time");
 }

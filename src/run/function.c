@@ -313,7 +313,9 @@ jaxc_status jaxci_function_check(const jaxc_function *function, jaxci_request *r
   JAXC_TRY(check_dims(&s));
   for (int32_t k = 0; k < function->parameter_count; k++) {
     const int32_t role = function->parameters[k].role;
-    if (role == JAXC_ROLE_STATIC || role == JAXC_ROLE_DIM) continue;
+    if (role == JAXC_ROLE_STATIC || role == JAXC_ROLE_DIM || role == JAXC_ROLE_INDEX) {
+      continue; /* a range may be below 0, and the handler looks at it itself */
+    }
     JAXC_TRY(check_sizes(&s, k));
   }
   return take_results(&s, request);

@@ -39,7 +39,8 @@ static int bound_is_whole(const jaxc_bound *bound, int32_t dim_count) {
 
 static int parameter_is_whole(const jaxc_parameter *p, int32_t dim_count) {
   if (p->name == NULL || p->declaration == NULL || p->role < JAXC_ROLE_INPUT ||
-      p->role > JAXC_ROLE_DIM || !is_whole(p->rank, JAXC_MAX_AXES, p->bounds)) {
+      p->role > JAXC_ROLE_INDEX || !is_whole(p->rank, JAXC_MAX_AXES, p->bounds) ||
+      (p->role == JAXC_ROLE_INDEX && p->rank != 1)) {
     return 0;
   }
   for (int32_t axis = 0; axis < p->rank; axis++) {

@@ -9,6 +9,7 @@
 #include <jaxc/decode.h>
 #include <jaxc/error.h>
 #include <jaxc/field.h>
+#include <jaxc/grid.h>
 #include <jaxc/handler.h>
 #include <jaxc/host.h>
 #include <jaxc/jaxc.h>

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include <jaxc/jaxc.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -57,6 +58,16 @@ void noted(int n, const float x[n], float y[n]) {
 int checked(int n, const float x[n], float y[n]) {
   for (int i = 0; i < n; i++) y[i] = x[i];
   return n > 0 && x[0] < 0 ? 7 : 0;
+}
+
+#pragma jaxc grid(i < n - 1, k < 2) zero(y)
+void steps(int k, int i, int n, const float x[n], float y[n][2]) {
+  y[i][k] = x[i + k] - x[i + 1 - k];
+}
+
+int in_context(jaxc_context *context, int n, const float x[n], float y[n]) {
+  for (int i = 0; i < n; i++) y[i] = x[i] + 1;
+  return context == NULL;
 }
 
 void refused(float *p, int n) {

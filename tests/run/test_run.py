@@ -481,6 +481,18 @@ def test_an_inout_is_copied_or_aliased(user: User) -> None:
     assert numbers(user.ok(*words, "--alias", "0:0", "--repeat", "3")) == [2, 2, 2]
 
 
+def test_a_grid_is_called_for_all_its_points(user: User) -> None:
+    user.save("x.npy", np.array([[1, 4, 9], [0, 5, 7]], np.float32))
+    user.ok("kernels.so", "steps", "--arg", "x.npy", "-o", "y.npy")
+    expected = [[[-3, 3], [-5, 5], [0, 0]], [[-5, 5], [-2, 2], [0, 0]]]
+    np.testing.assert_array_equal(user.load("y.npy"), expected)
+    assert user.ok("kernels.so", "steps", "--arg", "f32[0]") == "result 0 y: float32[0,2]\n"
+
+
+def test_a_function_may_take_a_context(user: User) -> None:
+    assert numbers(user.ok("kernels.so", "in_context", "--arg", "f32[2]=1")) == [2, 2]
+
+
 def test_the_token_of_an_effect_is_not_the_users(user: User) -> None:
     assert numbers(user.ok("kernels.so", "noted", "--arg", "f32[2]=1")) == [-1, -1]
 
@@ -563,6 +575,14 @@ function statics (cpu)
     assert "\nfunction refused (cannot be called)\n" in out
     assert "  argument 0: x, float32[..., n], read and written\n" in out
     assert "  has side effects\n" in out
+    assert (
+        """
+  result 0: y, float32[..., n, 2], cleared first
+  dimension: n, from the shapes, 0 to 2147483647
+  called for each point of a grid: i < n - 1, k < 2
+"""
+        in out
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="symbols are listed on ELF systems")

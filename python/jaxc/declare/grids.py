@@ -63,7 +63,9 @@ class Index:
                 raise bounds.BoundError(f"bound '{bound.text}' is negative")
         except (bounds.BoundError, ZeroDivisionError) as error:
             text = str(error) if isinstance(error, bounds.BoundError) else "divides by zero"
-            raise _error(self.range, self.function, f"range '{self.range.text}': {text}") from None
+            raise _error(
+                self.range, self.function, f"range '{self.range.text}': {text}"
+            ) from None
         return bound
 
 

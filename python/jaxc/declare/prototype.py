@@ -89,6 +89,12 @@ class Reader:
         self.grid = grids.of(self)
         self._find_dims()
         parameters = [self._parameter(k) for k in range(len(self.nodes))]
+        for parameter in parameters:
+            if self.directives.has("zero", parameter.name) and parameter.role != Role.OUTPUT:
+                raise RefusedError(
+                    f"has parameter '{parameter.name}' ({parameter.declaration}) that is no "
+                    "output and cannot be zero"
+                )
         result, parameters = self._result(parameters)
         if len(parameters) > MAX_PARAMETERS:
             raise RefusedError(f"has more than {MAX_PARAMETERS} parameters")
@@ -210,10 +216,6 @@ class Reader:
                     f"has parameter '{name}' ({declaration}) that is no floating input and "
                     f"cannot be {mark}"
                 )
-        if has("zero", name) and role != Role.OUTPUT:
-            raise RefusedError(
-                f"has parameter '{name}' ({declaration}) that is no output and cannot be zero"
-            )
         marks["zero"] = has("zero", name)
         return Parameter(name, declaration, role, 0, len(core), core, -1, ctype.base, **marks)
 

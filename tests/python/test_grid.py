@@ -1,0 +1,676 @@
+"""``#pragma jaxc grid``: functions that are called for each point of a grid."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxc
+from jaxc import _jaxc, host  # type: ignore[attr-defined]
+from jaxc.description import OPERANDS, RESULTS, Role
+
+SOURCE = r"""
+#include <jaxc/grid.h>
+#include <math.h>
+#include <stddef.h>
+#define TWO 2
+#define PLANES (TWO + 1)
+enum { MOST = 4 };
+
+#pragma jaxc grid(i < n, j < m)
+void outer(int i, int j, int n, int m, const float x[n], const float y[m], float out[n][m]) {
+  out[i][j] = x[i] * y[j];
+}
+
+/* The order of the pragma, not that of the prototype; macros and enums as ranges. */
+#pragma jaxc grid(a < TWO, b < n, c < PLANES, d < k)
+void four(int d, short c, long b, unsigned char a, int n, int k, const int x[n][k],
+          int y[2][n][3][k]) {
+  y[a][b][c][d] = x[b][d] + 10 * c + 100 * a;
+}
+
+#pragma jaxc grid(z < (n), y < 2 * n, x < (n + MOST) - (4))
+void three(size_t x, size_t y, size_t z, size_t n, const double a[n], double out[n][2 * n][n]) {
+  out[z][y][x] = a[z] * 100 + (double)y * 10 + (double)x;
+}
+
+#pragma jaxc grid(i < n - 1)
+#pragma jaxc zero(y)
+void forward(int i, int n, const float x[n], float y[n]) { y[i] = x[i + 1] - x[i]; }
+
+#pragma jaxc grid(i < n)
+void sines(int i, int n, const float x[n], float s[n], float c[n]) {
+  s[i] = sinf(x[i]);
+  c[i] = cosf(x[i]);
+}
+
+#pragma jaxc grid(i < n) zero(total, low)
+void sums(int i, int n, const int x[n], long long *total, int *low, int k, int bins[k]) {
+  (void)bins;
+  jaxc_atomic_add(total, x[i]);
+  jaxc_atomic_min(low, x[i]);
+}
+
+#pragma jaxc grid(i < n) zero(bins)
+void histogram(int i, int n, const int x[n], int k, int bins[k]) {
+  jaxc_atomic_add(&bins[x[i]], 1);
+}
+
+#pragma jaxc grid(i < n) zero(total)
+void total(int i, int n, const float x[n], float *total) { jaxc_atomic_add(total, x[i]); }
+#pragma jaxc grid(i < n)
+void total_bwd(int i, int n, float ct_total, float ct_x[n]) { ct_x[i] = ct_total; }
+#pragma jaxc grid(i < n) zero(d_total)
+void total_jvp(int i, int n, const float d_x[n], float *d_total) {
+  jaxc_atomic_add(d_total, d_x[i]);
+}
+
+#pragma jaxc grid(i < n) inout(x)
+void grow(int i, int n, float a, float x[n]) { x[i] += a * (float)(i + 1); }
+
+#pragma jaxc grid(i < k) inout(y)
+void scatter(int i, int k, const int at[k], const float v[k], int n, float y[n]) {
+  jaxc_atomic_add(&y[at[i]], v[i]);
+}
+
+#pragma jaxc grid(i < steps) zero(y)
+void times(int i, int steps, int n, const float x[n], float y[n]) {
+  for (int k = 0; k < n; k++) jaxc_atomic_add(&y[k], x[k] + 0 * (float)i);
+}
+
+#pragma jaxc grid(i < n)
+void ramp(int i, int n, double begin, double step, double y[n]) { y[i] = begin + step * i; }
+
+#pragma jaxc grid(i < n) scratch(w)
+void squares(int i, int n, const float x[n], float w[4], float y[n]) {
+  for (int k = 0; k < 4; k++) w[k] = x[i] * (float)k;
+  y[i] = w[1] + w[2] + w[3];
+}
+
+#pragma jaxc grid(i < n) serial
+void counted(int i, int n, const int x[n], int y[n]) {
+  static int calls;
+  if (i == 0) calls = 0;
+  y[i] = x[i] + calls++;
+}
+
+typedef float mat[3][3];
+#pragma jaxc grid(i < n)
+void turn(int i, int n, const float R[3][3], const float p[n][3], float q[n][3]) {
+  for (int a = 0; a < 3; a++) {
+    q[i][a] = 0;
+    for (int b = 0; b < 3; b++) q[i][a] += R[a][b] * p[i][b];
+  }
+}
+
+#pragma jaxc grid(i < n)
+void scaled(int i, int n, const float x[n], float a, float y[n]) { y[i] = a * x[i]; }
+#pragma jaxc grid(i < n)
+void scaled_jvp(int i, int n, const float x[n], float a, const float d_x[n], float d_a,
+                float d_y[n]) {
+  d_y[i] = d_a * x[i] + a * d_x[i];
+}
+#pragma jaxc grid(i < n) zero(ct_a)
+void scaled_bwd(int i, int n, const float x[n], float a, const float ct_y[n], float ct_x[n],
+                float *ct_a) {
+  ct_x[i] = a * ct_y[i];
+  jaxc_atomic_add(ct_a, ct_y[i] * x[i]);
+}
+
+#pragma jaxc grid(i < 2 * n)
+void tiny(signed char i, int n, const float x[n], float y[2 * n]) { y[i] = x[i / 2]; }
+
+#pragma jaxc grid(i < m / n)
+void split(int i, int n, int m, const float x[m], const float w[n], float y[m]) {
+  y[i] = x[i] + w[0];
+}
+
+#pragma jaxc grid(i < n)
+void unwritten(int i, int n, const float x[n], float y[n]) {
+  if (i % 2 == 0) y[i] = x[i];
+}
+
+#pragma jaxc zero(y)
+void sparse(int n, const float x[n], float y[n]) {
+  for (int i = 0; i < n; i++) {
+    if (x[i] > 0) y[i] = x[i];
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def lib() -> Any:
+    return jaxc.compile(SOURCE, name="grids")
+
+
+def floats(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+# ---- what a grid computes ----
+
+
+def test_an_index_is_neither_an_argument_nor_a_dimension(lib: Any) -> None:
+    assert lib.outer.signature == "(n),(m)->(n,m)"
+    assert list(lib.outer.__signature__.parameters) == ["x", "y"]
+    assert [dim.name for dim in lib.outer.description.dims] == ["n", "m"]
+    indices = lib.four.description.indices
+    assert [(p.name, p.bounds[0].text) for p in indices] == [
+        ("a", "2"), ("b", "n"), ("c", "2 + 1"), ("d", "k"),
+    ]  # fmt: skip
+    assert {p.role for p in indices} == {Role.INDEX}
+    with pytest.raises(TypeError, match="outer: has no argument 'i'; it takes x, y"):
+        lib.outer(floats(3), floats(4), i=1)
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 4), (1, 1), (1, 70001), (70001, 1), (600, 701)])
+def test_every_point_is_called_once_at_any_size(lib: Any, n: int, m: int) -> None:
+    x, y = floats(n), floats(m, seed=1)
+    np.testing.assert_array_equal(jax.jit(lib.outer)(x, y), np.outer(x, y))
+
+
+@pytest.mark.parametrize("size", [(0, 3), (3, 0), (0, 0)])
+def test_a_range_of_zero_has_no_points(lib: Any, size: tuple[int, int]) -> None:
+    assert lib.outer(floats(size[0]), floats(size[1])).shape == size
+
+
+@pytest.mark.parametrize("rows", [(), (1,), (3,), (40,), (300,)])
+def test_four_indices_of_four_types_follow_the_pragma_s_order(
+    lib: Any, rows: tuple[int, ...]
+) -> None:
+    x = np.random.default_rng(0).integers(0, 9, (*rows, 7, 130)).astype(np.int32)
+    planes = 10 * np.arange(3)[:, None] + 100 * np.arange(2)[:, None, None, None]
+    expected = x[..., None, :, None, :] + planes
+    np.testing.assert_array_equal(jax.jit(lib.four)(x), expected)
+
+
+def test_ranges_are_expressions(lib: Any, x64: None) -> None:
+    a = np.arange(1.0, 40)
+    y, x = np.arange(78)[:, None] * 10, np.arange(39)
+    np.testing.assert_array_equal(lib.three(a), a[:, None, None] * 100 + y + x)
+
+
+def test_a_negative_range_has_no_points_and_zero_still_clears(lib: Any) -> None:
+    assert lib.forward(floats(0)).shape == (0,)
+    np.testing.assert_array_equal(lib.forward(floats(1)), [0])
+    np.testing.assert_array_equal(lib.forward(np.array([1, 4, 9], np.float32)), [3, 5, 0])
+
+
+def test_several_outputs_come_in_the_prototype_s_order(lib: Any) -> None:
+    x = floats(1000)
+    s, c = lib.sines(x)
+    np.testing.assert_allclose(s, np.sin(x), atol=1e-6)
+    np.testing.assert_allclose(c, np.cos(x), atol=1e-6)
+
+
+def test_fixed_dims_are_vectors_and_matrices(lib: Any) -> None:
+    rotation, p = floats(3, 3), floats(5000, 3, seed=2)
+    np.testing.assert_allclose(lib.turn(rotation, p), p @ rotation.T, rtol=2e-5, atol=1e-6)
+
+
+def test_a_dimension_of_ranges_alone_is_a_keyword(lib: Any, x64: None) -> None:
+    x = floats(5)
+    np.testing.assert_allclose(lib.times(x, steps=1000), x * 1000, rtol=1e-4)
+    np.testing.assert_array_equal(lib.times(x, steps=0), np.zeros(5))
+    np.testing.assert_array_equal(lib.ramp(1.0, 0.5, n=4), [1, 1.5, 2, 2.5])
+    with pytest.raises(TypeError, match="times: dimension 'steps' is missing"):
+        lib.times(x)
+
+
+def test_scratch_is_each_thread_s_own(lib: Any) -> None:
+    x = floats(200_000)
+    np.testing.assert_allclose(lib.squares(x), x * 6, rtol=1e-6)
+
+
+def test_serial_points_come_in_order(lib: Any) -> None:
+    x = np.zeros((3, 5000), np.int32)
+    np.testing.assert_array_equal(lib.counted(x), np.tile(np.arange(5000), (3, 1)))
+
+
+def test_inout_is_brought_before_any_point(lib: Any) -> None:
+    x = floats(300_000)
+    expected = x + np.float32(2) * np.arange(1, 300_001, dtype=np.float32)
+    kept = jnp.asarray(x)
+    np.testing.assert_allclose(jax.jit(lib.grow)(2.0, kept), expected, rtol=1e-6)
+    np.testing.assert_array_equal(kept, x)
+    donated = jax.jit(lib.grow, donate_argnums=1)(2.0, jnp.asarray(x))
+    np.testing.assert_allclose(donated, expected, rtol=1e-6)
+    rows = lib.grow(np.ones((4, 1), np.float32)[:, 0], x[:5])  # x is shared by the rows
+    np.testing.assert_allclose(rows, np.tile(x[:5] + np.arange(1, 6), (4, 1)), rtol=1e-6)
+
+
+# ---- accumulation ----
+
+
+@pytest.mark.parametrize("rows", [(), (2,), (500,)])
+def test_atomics_of_many_threads_lose_nothing(
+    lib: Any, x64: None, rows: tuple[int, ...]
+) -> None:
+    count = 400_000 if len(rows) == 0 else 3000
+    x = np.random.default_rng(3).integers(-50, 50, (*rows, count)).astype(np.int32)
+    total, low, bins = jax.jit(lambda x: lib.sums(x, k=2))(x)
+    np.testing.assert_array_equal(total, x.sum(-1, dtype=np.int64))
+    np.testing.assert_array_equal(low, np.minimum(x.min(-1), 0))
+    assert bins.shape == (*rows, 2)
+    counts = jax.jit(lambda x: lib.histogram(x, k=100))(x + 50)
+    flat = (x + 50).reshape(-1, count)
+    expected = np.stack([np.bincount(row, minlength=100) for row in flat])
+    np.testing.assert_array_equal(np.reshape(counts, (-1, 100)), expected)
+
+
+def test_scattered_sums_equal_numpy_s(lib: Any) -> None:
+    random = np.random.default_rng(4)
+    at = random.integers(0, 1000, 200_000).astype(np.int32)
+    v = random.integers(-8, 8, 200_000).astype(np.float32)  # sums are exact
+    y = random.integers(-8, 8, 1000).astype(np.float32)
+    expected = y.copy()
+    np.add.at(expected, at, v)
+    np.testing.assert_array_equal(lib.scatter(at, v, y), expected)
+
+
+@pytest.mark.parametrize(
+    ("ctype", "dtype"),
+    [("float", "f4"), ("double", "f8"), ("signed char", "i1"), ("unsigned char", "u1"),
+     ("short", "i2"), ("unsigned short", "u2"), ("int", "i4"), ("unsigned", "u4"),
+     ("long long", "i8"), ("unsigned long", "u8")],
+)  # fmt: skip
+def test_every_type_has_the_four_operations(x64: None, ctype: str, dtype: str) -> None:
+    kernels = jaxc.compile(
+        f"""
+        #include <jaxc/grid.h>
+        #pragma jaxc grid(i < n) inout(y)
+        void all(int i, int n, const {ctype} x[n], {ctype} y[4], {ctype} old[n]) {{
+          old[i] = jaxc_atomic_add(&y[0], x[i]);
+          jaxc_atomic_sub(&y[1], x[i]);
+          jaxc_atomic_min(&y[2], x[i]);
+          jaxc_atomic_max(&y[3], x[i]);
+        }}
+        """
+    )
+    x = np.arange(1, 60_001).astype(dtype)
+    if dtype == "f4":
+        x = (x % 16).astype(dtype)
+    y = np.array([0, 100, 50, 50], dtype)
+    got, old = kernels.all(x, y)
+    with np.errstate(over="ignore"):
+        total = np.add.reduce(x, dtype=dtype)
+        expected = [total, np.asarray(100, dtype) - total, min(x.min(), 50), max(x.max(), 50)]
+    np.testing.assert_array_equal(got, np.array(expected, dtype))
+    if dtype in ("f8", "i8", "u8", "i4", "u4"):  # partial sums, each seen by one point
+        assert len(set(np.asarray(old).tolist())) == x.size
+
+
+def test_a_number_wins_over_nan_in_min_and_max() -> None:
+    kernels = jaxc.compile(
+        """
+        #include <jaxc/grid.h>
+        #pragma jaxc grid(i < n) inout(y)
+        void extremes(int i, int n, const float x[n], float y[2]) {
+          jaxc_atomic_min(&y[0], x[i]);
+          jaxc_atomic_max(&y[1], x[i]);
+        }
+        """
+    )
+    nan = np.nan
+    x = np.array([nan, 3, nan, -2, nan], np.float32)
+    np.testing.assert_array_equal(kernels.extremes(x, np.float32([nan, nan])), [-2, 3])
+    np.testing.assert_array_equal(kernels.extremes(x[:1], np.float32([1, 2])), [1, 2])
+    np.testing.assert_array_equal(kernels.extremes(x[:1], np.float32([nan, nan])), [nan, nan])
+
+
+def test_zero_clears_for_functions_without_a_grid_too(lib: Any) -> None:
+    x = floats(40, 500)
+    np.testing.assert_array_equal(jax.jit(lib.sparse)(x), np.maximum(x, 0))
+    dirty, _ = host.call_guarded(lib.sparse, [x], poison=0xFF)
+    np.testing.assert_array_equal(dirty[0], np.maximum(x, 0))
+
+
+@pytest.mark.parametrize("threads", [None, 0, 1, 2, 5])
+@pytest.mark.parametrize("rows", [(), (3,), (700,)])
+def test_zero_clears_before_the_first_point_in_any_number_of_threads(
+    lib: Any, rows: tuple[int, ...], threads: int | None
+) -> None:
+    x = np.ones((*rows, 9001), np.int32)
+    (bins,), _ = host.call_guarded(
+        lib.histogram, [x], (("k", 3),), poison=0xFF, runtime=host.Runtime(threads=threads)
+    )
+    np.testing.assert_array_equal(bins, np.broadcast_to(np.int32([0, 9001, 0]), (*rows, 3)))
+
+
+# ---- under JAX's transformations ----
+
+
+def test_vmap_is_one_call_and_copies_nothing_unmapped(lib: Any) -> None:
+    x, y = floats(6, 5), floats(7)
+    np.testing.assert_array_equal(
+        jax.vmap(lib.outer, (0, None))(x, y), x[:, :, None] * y[None, None, :]
+    )
+    both = jax.vmap(jax.vmap(lib.outer, (None, 0)), (0, None))(x, floats(3, 7))
+    assert both.shape == (6, 3, 5, 7)
+    text = jax.jit(jax.vmap(lib.outer, (0, None))).lower(x, y).as_text()
+    assert text.count("stablehlo.custom_call") == 1
+    assert jax.vmap(lib.outer, (0, None))(np.zeros((0, 5), np.float32), y).shape == (0, 5, 7)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 15, 16, 17, 255, 256, 1000])
+def test_rows_and_points_divide_at_every_number_of_rows(lib: Any, rows: int) -> None:
+    x, y = floats(rows, 13), floats(rows, 77, seed=5)
+    expected = x[:, :, None] * y[:, None, :]
+    np.testing.assert_array_equal(jax.jit(lib.outer)(x, y), expected)
+    np.testing.assert_array_equal(jax.jit(lib.outer)(x, y[0]), x[:, :, None] * y[0])
+
+
+def test_derivatives_are_grids_with_pragmas_of_their_own(lib: Any) -> None:
+    x = floats(5000)
+    gx, ga = jax.grad(lambda x, a: (lib.scaled(x, a) * 3).sum(), (0, 1))(x, 2.0)
+    np.testing.assert_allclose(gx, np.full(5000, 6), rtol=1e-6)
+    np.testing.assert_allclose(ga, 3 * x.sum(), rtol=1e-3, atol=1e-3)
+    _, moved = jax.jvp(lib.scaled, (x, jnp.float32(2)), (x, jnp.float32(1)))
+    np.testing.assert_allclose(moved, 3 * x, rtol=1e-6)
+    np.testing.assert_array_equal(jax.grad(lib.total)(x), np.ones(5000))
+    rows = jax.vmap(jax.grad(lambda x, a: lib.scaled(x, a).sum(), 1), (0, None))(
+        x.reshape(50, 100), 2.0
+    )
+    np.testing.assert_allclose(rows, x.reshape(50, 100).sum(1), rtol=1e-3, atol=1e-3)
+
+
+def test_scan_and_checkpoint(lib: Any) -> None:
+    x = floats(64)
+
+    def step(carry: Any, _: Any) -> Any:
+        return lib.scaled(carry, 0.5), None
+
+    looped, _ = jax.lax.scan(step, x, None, length=3)
+    np.testing.assert_allclose(looped, x / 8, rtol=1e-6)
+    g = jax.grad(jax.checkpoint(lambda x: lib.scaled(x, 3.0).sum()))(x)
+    np.testing.assert_array_equal(g, np.full(64, 3))
+
+
+def test_a_program_with_a_grid_is_exported_at_sizes_that_are_not_known(lib: Any) -> None:
+    pytest.importorskip("flatbuffers", reason="jax.export serializes by flatbuffers")
+    n, rows = jax.export.symbolic_shape("n, rows")
+    spec = jax.ShapeDtypeStruct((rows, n), np.float32)
+    saved = jaxc.export(jax.jit(lib.forward), spec).serialize()
+    x = floats(3, 50)
+    np.testing.assert_array_equal(jaxc.deserialize(saved).call(x), lib.forward(x))
+
+
+_DEVICES = r"""
+import jax, jaxc, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+lib = jaxc.compile('''
+#include <jaxc/grid.h>
+#pragma jaxc grid(i < n - 1) zero(y, total)
+void f(int i, int n, const float x[n], float y[n], float *total) {
+  y[i] = x[i + 1] - x[i];
+  jaxc_atomic_add(total, y[i]);
+}
+''')
+assert len(jax.devices()) == 4
+mesh = Mesh(np.array(jax.devices()), ("d",))
+x = np.arange(8 * 9, dtype=np.float32).reshape(8, 9) ** 2
+placed = jax.device_put(x, NamedSharding(mesh, P("d")))
+compiled = jax.jit(lib.f).lower(placed).compile()
+assert "all-" not in compiled.as_text()
+y, total = compiled(placed)
+assert y.sharding.spec == P("d"), y.sharding
+np.testing.assert_array_equal(y[:, :-1], np.diff(x))
+np.testing.assert_array_equal(y[:, -1], 0)
+np.testing.assert_array_equal(total, x[:, -1] - x[:, 0])
+print("right")
+"""
+
+
+def test_a_call_is_divided_among_devices_by_its_rows() -> None:
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
+    done = subprocess.run(
+        [sys.executable, "-c", _DEVICES], capture_output=True, text=True, timeout=300,
+        check=False, env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+    )  # fmt: skip
+    assert done.stdout == "right\n", done.stderr
+
+
+def as_ufunc(function: Any, types: str, statics: tuple[Any, ...] = ()) -> Any:
+    """The NumPy form of a function, made as the package makes it."""
+    description = function.description
+    operands = description.with_role(*OPERANDS)
+    results = description.with_role(*RESULTS)
+    numbers = tuple(np.dtype(t).num for t in types.split())
+    member = (function.capsule, numbers, (), statics)
+    counts = (len(operands), len(results))
+    signature = re.sub(r"[^\w(),>-]", "", description.signature)
+    return _jaxc.make_ufunc((member,), counts, description.name, "", signature)
+
+
+def test_the_numpy_form_calls_all_points(lib: Any) -> None:
+    outer = as_ufunc(lib.outer, "f4 f4 f4")
+    x, y = floats(6, 5), floats(7)
+    np.testing.assert_array_equal(outer(x, y), x[:, :, None] * y)
+    np.testing.assert_array_equal(outer(x.T[::2].T, y[::-1]), x[:, ::2, None] * y[::-1])
+    assert outer(x[:, :0], y).shape == (6, 0, 7)
+    total = as_ufunc(lib.total, "f4 f4")
+    np.testing.assert_array_equal(total(np.ones((3, 40), np.float32)), [40, 40, 40])
+    forward = as_ufunc(lib.forward, "f4 f4")
+    out = np.full((3, 9), np.nan, np.float32)[:, ::2]
+    forward(floats(3, 5), out=out)
+    np.testing.assert_array_equal(out[:, -1], 0)
+    grow = as_ufunc(lib.grow, "f4 f4 f4")
+    np.testing.assert_array_equal(grow(np.float32(2), floats(4) * 0), [2, 4, 6, 8])
+
+
+def test_the_numpy_form_refuses_a_range_that_has_no_value(lib: Any) -> None:
+    split = as_ufunc(lib.split, "f4 f4 f4")
+    np.testing.assert_array_equal(split(np.ones(3, "f4"), np.ones(1, "f4")), [2, 2, 2])
+    with pytest.raises(
+        RuntimeError, match=r"split: the range of index 'i' \(i < m / n\) has no"
+    ):
+        split(np.ones(3, "f4"), np.ones(0, "f4"))
+
+
+# ---- errors of a call ----
+
+
+def test_a_range_beyond_the_index_s_type_is_an_error(lib: Any) -> None:
+    x = floats(63)
+    np.testing.assert_array_equal(lib.tiny(x), np.repeat(x, 2))
+    text = (
+        "tiny: the range of index 'i' is 2 * n = 128, above the largest value of its C type, "
+        "127 (C: signed char i)"
+    )
+    with pytest.raises(ValueError, match=re.escape(text)):
+        lib.tiny(floats(64))
+
+
+def test_a_range_that_divides_by_zero_is_an_error(lib: Any) -> None:
+    text = (
+        "split: the range of index 'i' (i < m / n) divides by zero for n = 0, m = 4 (C: int i)"
+    )
+    with pytest.raises(ValueError, match=re.escape(text)):
+        lib.split(floats(4), floats(0))
+
+
+def test_the_handler_checks_ranges_itself(lib: Any) -> None:
+    def call(function: Any, operands: list[Any], results: list[Any]) -> str:
+        with pytest.raises(host.HostError) as caught:
+            host.call(function.handlers["cpu"], *operands, results=results)
+        return str(caught.value)
+
+    spec = jax.ShapeDtypeStruct
+    text = call(lib.tiny, [floats(64)], [spec((128,), np.float32)])
+    assert (
+        "tiny: the range of index 'i' is 2 * n = 128, above the largest value of its C type "
+        "(C: signed char i), 127"
+    ) in text
+    text = call(lib.split, [floats(4), floats(0)], [spec((4,), np.float32)])
+    assert "split: the range of index 'i' (i < m / n) has no value for these dimensions" in text
+
+
+def test_check_finds_what_the_points_do_not_write(lib: Any) -> None:
+    text = (
+        r"unwritten: every result is written: result 'y' differs: .*; the points of the grid "
+        r"\(i < n\) do not write all of it, or read it before: '#pragma jaxc zero\(y\)' clears "
+        "it first"
+    )
+    with pytest.raises(AssertionError, match=text):
+        jaxc.check(lib.unwritten, floats(5))
+
+
+def test_check_passes_grids_and_their_derivatives(lib: Any) -> None:
+    jaxc.check(lib.scaled, floats(50), 1.5)
+    jaxc.check(lib.forward, floats(50))
+    jaxc.check(lib.total, floats(3000))
+    jaxc.check(lib.outer, floats(5), floats(7))
+
+
+# ---- errors of a pragma ----
+
+
+def refused(text: str, name: str = "f") -> str:
+    lib = jaxc.compile(text)
+    with pytest.raises(AttributeError) as caught:
+        getattr(lib, name)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pragma", "parameters", "expected"),
+    [
+        ("grid(i)", "int i, int n, float y[n]",
+         "'#pragma jaxc grid' expects indices with their ranges, 'i < n', got 'i'"),
+        ("grid", "int i, int n, float y[n]",
+         "'#pragma jaxc grid' expects indices with their ranges, 'i < n', got ''"),
+        ("grid()", "int i, int n, float y[n]",
+         "'#pragma jaxc grid' expects indices with their ranges, 'i < n', got ''"),
+        ("grid(i < n, )", "int i, int n, float y[n]",
+         "'#pragma jaxc grid' expects indices with their ranges, 'i < n', got ''"),
+        ("grid(i <= n)", "int i, int n, float y[n]",
+         "'#pragma jaxc grid' expects indices with their ranges, 'i < n', got 'i <= n'"),
+        ("grid(0 < n)", "int i, int n, float y[n]",
+         "'#pragma jaxc grid' expects indices with their ranges, 'i < n', got '0 < n'"),
+        ("grid(i < n, i < 3)", "int i, int n, float y[n]",
+         "'#pragma jaxc grid' has index 'i' twice"),
+        ("grid(i < n) grid(j < 3)", "int i, int j, int n, float y[n]",
+         "'#pragma jaxc grid' is given twice; one grid has all indices: grid(i < n, j < m)"),
+        ("grid(i < n", "int i, int n, float y[n]",
+         "'#pragma jaxc grid(i < n' is not understood at '(i < n'"),
+        ("grid(i < (n - 1)", "int i, int n, float y[n]",
+         "'#pragma jaxc grid(i < (n - 1)' is not understood at '(i < (n - 1)'"),
+        ("grid(k < n)", "int i, int n, float y[n]",
+         "'#pragma jaxc grid(k < n)': index 'k' of 'f': it has no such parameter; it has i, n, y"),
+        ("grid(y < n)", "int i, int n, float y[n]",
+         "index 'y' of 'f': it is an array or a pointer; an index is an integer passed by value"),
+        ("grid(i < n)", "int *i, int n, float y[n]",
+         "index 'i' of 'f': it is an array or a pointer; an index is an integer passed by value"),
+        ("grid(a < n)", "float a, int n, float y[n]",
+         "index 'a' of 'f': it is of type 'float'; an index is an integer passed by value"),
+        ("grid(i < n)", "int i, int n, float y[n][i]",
+         "index 'i' of 'f': it stands in a bound of 'y'; sizes are the same for all points"),
+        ("grid(i < n) static(i)", "int i, int n, float y[n]",
+         "index 'i' of 'f': it cannot be static too"),
+        ("grid(i < n, j < i)", "int i, int j, int n, float y[n]",
+         "index 'j' of 'f': its range 'i' depends on index 'i'; a grid is a box"),
+        ("grid(i < q)", "int i, int n, float y[n]",
+         "index 'i' of 'f': range 'q': bound 'q' is not a parameter, constant or macro"),
+        ("grid(i < a)", "int i, int n, float a, float y[n]",
+         "index 'i' of 'f': range 'a': 'a' is no integer passed by value"),
+        ("grid(i < n % 2)", "int i, int n, float y[n]",
+         "range 'n % 2': bound 'n % 2' is more than + - * / and parentheses over parameters"),
+        ("grid(i < n -)", "int i, int n, float y[n]",
+         "index 'i' of 'f': its range 'n -' is no expression of C"),
+        ("grid(i < 2 - 3)", "int i, int n, float y[n]",
+         "index 'i' of 'f': range '2 - 3': bound '2 - 3' is negative"),
+        ("grid(i < 2 / 0)", "int i, int n, float y[n]",
+         "index 'i' of 'f': range '2 / 0': divides by zero"),
+        ("grid(i < 2.5)", "int i, int n, float y[n]", "range '2.5': bound '2.5' is not an integer"),
+        ("grid(i < n) zero(z)", "int i, int n, float y[n]",
+         "'#pragma jaxc zero(z)': 'f' has no parameter 'z'; it has i, n, y"),
+        ("grid(i < n) zero(y) inout(y)", "int i, int n, float y[n]",
+         "parameter 'y' of 'f' cannot be both zero and inout"),
+    ],
+)  # fmt: skip
+def test_a_wrong_pragma_is_an_error_with_file_and_line(
+    pragma: str, parameters: str, expected: str
+) -> None:
+    text = f"\n#pragma jaxc {pragma}\nvoid f({parameters}) {{}}\n"
+    with pytest.raises(ValueError, match=rf"^wrong\.c:2: .*{re.escape(expected)}"):
+        jaxc.compile(text, name="wrong")
+
+
+def test_the_message_shows_what_a_macro_became() -> None:
+    with pytest.raises(ValueError, match=r"range '1 \+ q': bound 'q' is not a parameter"):
+        jaxc.compile(
+            "#define N 1 + q\n#pragma jaxc grid(i < N)\nvoid f(int i, float y[2]) { y[i] = 0; }"
+        )
+
+
+def test_a_macro_has_the_value_that_it_has_at_the_pragma(tmp_path: Path) -> None:
+    (tmp_path / "sizes.h").write_text("#define SIDE 3\n#define TWICE(x) (2 * (x))\n")
+    (tmp_path / "grid.c").write_text(
+        '#include "sizes.h"\n#define N SIDE\n'
+        "#pragma jaxc grid(i < N * SIDE) \\\n  zero(y)\n"
+        "void f(int i, float x, float y[9]) { y[i] = x; }\n"
+        "#undef N\n#define N 2\n"
+        "#pragma jaxc grid(i < N) zero(y)\nvoid g(int i, float x, float y[9]) { y[i] = x; }\n"
+    )
+    lib = jaxc.load(tmp_path / "grid.c")
+    assert np.sum(lib.f(1.0)) == 9
+    assert np.sum(lib.g(1.0)) == 2
+    (tmp_path / "sizes.h").write_text("#define SIDE 2\n")
+    assert np.sum(jaxc.load(tmp_path / "grid.c").f(1.0)) == 4
+
+
+def test_a_redeclaration_may_repeat_the_grid_and_not_change_it() -> None:
+    body = "void f(int i, int n, float x, float y[n])"
+    again = "#pragma jaxc grid(i < n)\n"
+    lib = jaxc.compile(f"{again}{body};\n{again}{body} {{ y[i] = x; }}")
+    np.testing.assert_array_equal(lib.f(2.0, n=3), [2, 2, 2])
+    with pytest.raises(ValueError, match=r"two.c:3: '#pragma jaxc grid\(i < n - 1\)' differs"):
+        jaxc.compile(
+            f"{again}{body};\n#pragma jaxc grid(i < n - 1)\n{body} {{ y[i] = x; }}", name="two"
+        )
+
+
+def test_a_grid_that_returns_something_is_refused() -> None:
+    text = refused("#pragma jaxc grid(i < n)\nint f(int i, int n, float y[n]) { return 0; }")
+    assert (
+        "it is called for each point of a grid and returns 'int'; it must return void" in text
+    )
+    text = refused(
+        "#pragma jaxc grid(i < n)\nfloat f(int i, int n, const float y[n]) {return 0;}"
+    )
+    assert (
+        "it is called for each point of a grid and returns 'float'; it must return void" in text
+    )
+
+
+def test_a_grid_that_takes_a_context_is_refused() -> None:
+    text = refused(
+        "#include <jaxc/jaxc.h>\n#pragma jaxc grid(i < n)\n"
+        "void f(jaxc_context *c, int i, int n, float y[n]) { y[i] = 0; (void)c; }"
+    )
+    assert (
+        "takes a jaxc_context (jaxc_context *c), which is one call's and not one point's"
+        in text
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("x", "int n, const float x[n], float y[n]"), ("x", "float x, float y[2]"),
+     ("n", "int n, float y[n]")],
+)  # fmt: skip
+def test_only_outputs_can_be_zero(name: str, parameters: str) -> None:
+    text = refused(f"#pragma jaxc zero({name})\nvoid f({parameters}) {{ *y = 0; }}")
+    assert re.search(
+        rf"has parameter '{name}' \(.*\) that is no output and cannot be zero", text
+    )
