@@ -8,7 +8,9 @@
  *
  * The last byte of an input chooses the pool: none, tasks that run where they are
  * scheduled, tasks that run when the handler has returned, or up to three threads. Rows
- * then go to all of them, however few they are, and the first that stops is told.
+ * then go to all of them, however few they are, and the first that stops is told. It also
+ * chooses whether there is a grid, of which each point writes its share of a row's bytes,
+ * and whether outputs are cleared first.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +30,8 @@ static void *maybe_malloc(size_t size) { return memory_fails ? NULL : malloc(siz
 
 #include "fake_runtime.h"
 
-#define MAX_PARAMETERS 7
+#define MAX_PARAMETERS 9 /* the last two are only indices of a grid */
+#define MAX_INDICES 2
 #define MAX_DIMS 3
 #define MAX_LEADING 5
 #define GUARD 64
@@ -51,6 +54,8 @@ static struct {
   int64_t leading;
   int64_t full[MAX_LEADING];
   int64_t rows;
+  int64_t points; /* of the grid; 1 where there is none */
+  int has_grid;
   array operands[MAX_PARAMETERS];
   array results[MAX_PARAMETERS];
   unsigned char *expected[MAX_PARAMETERS];
@@ -201,18 +206,28 @@ static size_t row_offset(const array *a, int64_t row) {
   return offset;
 }
 
+/* Whether the results are a function of this operand. The points of a grid may change the
+ * operand of an inout while others begin: it is added to instead. */
+static int is_hashed(int32_t k) {
+  return has_operand(k) && !(c.has_grid && has_result(k));
+}
+
 /* The plain loop. */
 static void compute_expected(void) {
   for (int64_t row = 0; row < c.rows; row++) {
     uint64_t hash = hash_begin();
     for (int32_t k = 0; k < c.function.parameter_count; k++) {
       const array *const a = &c.operands[k];
-      if (has_operand(k)) hash = mix(hash, c.kept[k] + row_offset(a, row), a->row_bytes);
+      if (is_hashed(k)) hash = mix(hash, c.kept[k] + row_offset(a, row), a->row_bytes);
     }
     for (int32_t k = 0; k < c.function.parameter_count; k++) {
       const array *const a = &c.results[k];
       for (size_t i = 0; has_result(k) && i < a->row_bytes; i++) {
-        c.expected[k][row_offset(a, row) + i] = result_byte(hash, k, i);
+        unsigned char *const out = &c.expected[k][row_offset(a, row) + i];
+        *out = c.points > 0 ? result_byte(hash, k, i) : 0;
+        if (c.has_grid && has_operand(k)) {
+          *out = (unsigned char)(*out + c.kept[k][row_offset(&c.operands[k], row) + i]);
+        }
       }
     }
   }
@@ -267,22 +282,49 @@ static int64_t find_row(char *const *data, const long long *strides, long long r
   return offset;
 }
 
+/* The points that are to be called of each row. */
+static void read_range(char *const *data, const long long *strides, long long *range) {
+  range[0] = 0;
+  range[1] = 1;
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    if (c.parameters[k].role != JAXC_ROLE_INDEX) continue;
+    memcpy(range, data[k], 2 * sizeof *range);
+    FUZZ_CHECK(strides[k] == 0);
+    FUZZ_CHECK(range[0] >= 0 && range[0] <= range[1] && range[1] <= c.points);
+    FUZZ_CHECK(!is_in_order() || (range[0] == 0 && range[1] == c.points));
+  }
+}
+
+/* What a result must hold before a point writes to it. */
+static unsigned char begin_byte(int32_t k, int64_t number, size_t i, unsigned char found) {
+  if (c.has_grid && has_operand(k)) {
+    FUZZ_CHECK(found == c.kept[k][row_offset(&c.operands[k], number) + i]);
+    return found;
+  }
+  FUZZ_CHECK((c.parameters[k].flags & JAXC_PARAMETER_ZERO) == 0 || found == 0);
+  return 0;
+}
+
 static void call_row(char *const *data, const long long *strides, long long row,
                      int64_t number) {
+  long long range[2];
   uint64_t hash = hash_begin();
   for (int32_t k = 0; k < c.function.parameter_count; k++) {
     const array *const a = has_result(k) ? &c.results[k] : &c.operands[k];
     if (c.parameters[k].role == JAXC_ROLE_STATIC) check_static(k, data[k]);
-    if (has_operand(k)) hash = mix(hash, data[k] + row * strides[k], a->row_bytes);
+    if (is_hashed(k)) hash = mix(hash, data[k] + row * strides[k], a->row_bytes);
   }
   use_scratch(data, strides);
+  read_range(data, strides, range);
   for (int32_t k = 0; k < c.function.parameter_count; k++) {
     const array *const a = &c.results[k];
     unsigned char *const out = (unsigned char *)data[k] + row * strides[k];
     if (!has_result(k) || a->row_bytes == 0) continue;
     FUZZ_CHECK(out == a->data + row_offset(a, number));
     for (size_t i = 0; i < a->row_bytes; i++) {
-      out[i] = result_byte(hash, k, i);
+      const int64_t point = c.points == 0 ? 0 : (int64_t)i % c.points;
+      if (point < range[0] || point >= range[1]) continue;
+      out[i] = (unsigned char)(result_byte(hash, k, i) + begin_byte(k, number, i, out[i]));
       c.written[k][out - a->data + (ptrdiff_t)i]++;
     }
   }
@@ -332,7 +374,7 @@ static jaxc_bound make_bound(fuzz_input *in) {
   return bound;
 }
 
-static void make_parameter(fuzz_input *in, int32_t k) {
+static void make_parameter(fuzz_input *in, int32_t k, int clears) {
   static const int32_t dtypes[] = {JAXC_F32, JAXC_U8, JAXC_S16, JAXC_F64, JAXC_C128,
                                    JAXC_U64};
   jaxc_parameter *const p = &c.parameters[k];
@@ -342,6 +384,7 @@ static void make_parameter(fuzz_input *in, int32_t k) {
   p->declaration = "float p[n]";
   p->role = (int32_t)fuzz_between(in, JAXC_ROLE_INPUT, JAXC_ROLE_STATIC);
   p->dtype = dtypes[fuzz_byte(in) % 6];
+  if (p->role == JAXC_ROLE_OUTPUT && clears) p->flags = JAXC_PARAMETER_ZERO;
   if (p->role == JAXC_ROLE_STATIC) {
     if (p->dtype == JAXC_C128) p->dtype = JAXC_STRING;
     c.function.attribute_count++;
@@ -353,6 +396,33 @@ static void make_parameter(fuzz_input *in, int32_t k) {
   for (int32_t i = 0; i < p->rank; i++) bounds[i] = make_bound(in);
   c.function.argument_count += has_operand(k);
   c.function.result_count += has_result(k);
+}
+
+/* Adds the indices of a grid. */
+static void make_grid(fuzz_input *in) {
+  static const int32_t dtypes[] = {JAXC_S32, JAXC_U8, JAXC_S64, JAXC_U64};
+  static const char *const names[] = {"i", "j"};
+  const int32_t count = (int32_t)fuzz_between(in, 1, MAX_INDICES);
+  for (int32_t place = 0; place < count; place++) {
+    jaxc_parameter *const p = &c.parameters[c.function.parameter_count++];
+    jaxc_bound *const bound = fuzz_new(in, sizeof *bound);
+    *bound = make_bound(in);
+    p->name = names[place];
+    p->declaration = "int i";
+    p->role = JAXC_ROLE_INDEX;
+    p->dtype = dtypes[fuzz_byte(in) % 4];
+    p->rank = 1;
+    p->dim = place;
+    p->bounds = bound;
+  }
+  c.has_grid = 1;
+}
+
+static void count_points(void) {
+  c.points = 1;
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    if (c.parameters[k].role == JAXC_ROLE_INDEX) c.points *= (int64_t)core_count(k);
+  }
 }
 
 /* A dimension that no input has as it is must be sent. */
@@ -491,12 +561,32 @@ static void add_statics(fuzz_input *in, jaxc_abi_attrs *attrs) {
 
 /* ---- after the call ---- */
 
+/* Of a row that is not done, points may have been called. */
+static void check_points(int32_t k, int64_t row, int is_done) {
+  const array *const a = &c.results[k];
+  const size_t at = row_offset(a, row);
+  const int is_defined = c.points > 0 || has_operand(k) ||
+                         (c.parameters[k].flags & JAXC_PARAMETER_ZERO) != 0;
+  if (!is_done) {
+    for (size_t i = 0; i < a->row_bytes; i++) FUZZ_CHECK(c.written[k][at + i] <= 1);
+    return;
+  }
+  FUZZ_CHECK(fuzz_is_filled(c.written[k] + at, c.points > 0, a->row_bytes));
+  if (is_defined) {
+    FUZZ_CHECK(memcmp(a->data + at, c.expected[k] + at, a->row_bytes) == 0);
+  }
+}
+
 /* Rows behind one that stopped may have been called, where several threads work. */
 static void check_result(int32_t k, int64_t rows_done) {
   const array *const a = &c.results[k];
   for (int64_t row = 0; row < c.rows; row++) {
     const size_t at = row_offset(a, row);
     int is_done = row < rows_done;
+    if (c.has_grid) {
+      check_points(k, row, is_done);
+      continue;
+    }
     if (row > rows_done && !is_in_order() && !stops(row))
       is_done = a->row_bytes > 0 && c.written[k][at] == 1;
     FUZZ_CHECK(fuzz_is_filled(c.written[k] + at, is_done, a->row_bytes));
@@ -579,7 +669,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   c.function.flags = fuzz_chance(&in, 8) ? JAXC_FUNCTION_EFFECT : 0;
   c.function.argument_count = c.function.result_count = c.function.flags != 0;
   c.function.dim_count = (int32_t)fuzz_between(&in, 0, MAX_DIMS);
-  c.function.parameter_count = (int32_t)fuzz_between(&in, 1, MAX_PARAMETERS);
+  c.function.parameter_count =
+      (int32_t)fuzz_between(&in, 1, MAX_PARAMETERS - MAX_INDICES);
   c.function.parameters = c.parameters;
   c.function.dims = c.dims;
   c.function.rows = rows;
@@ -588,8 +679,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   c.rows = 1;
   c.stop_row = fuzz_chance(&in, 8) ? fuzz_byte(&in) : -1;
   memory_fails = fuzz_chance(&in, 16);
-  for (int32_t k = 0; k < c.function.parameter_count; k++) make_parameter(&in, k);
+  for (int32_t k = 0; k < c.function.parameter_count; k++) {
+    make_parameter(&in, k, last / 96 % 2);
+  }
+  if (last / 48 % 2 != 0) make_grid(&in);
   make_dims(&in);
+  count_points();
   make_arrays(&in);
   c.row_slot = -1;
   for (int32_t k = 0; k < c.function.parameter_count; k++) {

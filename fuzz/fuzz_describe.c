@@ -136,10 +136,14 @@ static void make_dims(fuzz_input *in, int32_t count) {
 static void make_parameter(fuzz_input *in, jaxc_parameter *parameter) {
   static const int32_t dtypes[] = {JAXC_F32, JAXC_PRED, JAXC_S64, JAXC_C128, JAXC_U64};
   jaxc_bound *const bounds = fuzz_new(in, MAX_RANK * sizeof *bounds);
+  uint8_t choice;
   parameter->name = "p";
   parameter->declaration = "float p[n]";
   parameter->role = (int32_t)fuzz_between(in, JAXC_ROLE_INPUT, JAXC_ROLE_STATIC);
-  parameter->dtype = dtypes[fuzz_byte(in) % 5];
+  choice = fuzz_byte(in);
+  parameter->dtype = dtypes[choice % 5];
+  if (choice >= 224) parameter->role = JAXC_ROLE_INDEX;
+  parameter->flags = choice % 64 == 63 ? JAXC_PARAMETER_ZERO : 0;
   parameter->rank = parameter->role == JAXC_ROLE_STATIC
                         ? 0
                         : (int32_t)fuzz_between(in, 0, MAX_RANK);
@@ -201,6 +205,14 @@ static int rows(const long long *values, char *const *data, const long long *str
   for (int32_t k = 0; k < function.parameter_count; k++) {
     const jaxc_parameter *const p = &parameters[k];
     FUZZ_CHECK(data[k] != NULL);
+    if (p->role == JAXC_ROLE_INDEX) {
+      int64_t size = 0;
+      long long range[2];
+      memcpy(range, data[k], sizeof range);
+      FUZZ_CHECK(p->rank == 1 && evaluate(&p->bounds[0], values, &size) != 0);
+      FUZZ_CHECK(range[0] >= 0 && range[0] <= range[1]);
+      FUZZ_CHECK(size > 0 || range[1] == 0);
+    }
     if (p->role == JAXC_ROLE_INPUT || p->role == JAXC_ROLE_INOUT) {
       check_array(p, current->args.data[argument++], values);
     }

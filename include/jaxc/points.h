@@ -71,6 +71,10 @@ static inline void jaxci_points_own(jaxci_batch *batch) {
   }
 }
 
+static inline int jaxci_points_is_cleared(const jaxc_parameter *parameter) {
+  return parameter->role == JAXC_ROLE_OUTPUT && (parameter->flags & JAXC_PARAMETER_ZERO) != 0;
+}
+
 /* Before the calls of `count` rows: brings the operands of inout parameters into their
  * results where XLA did not give both the same memory (when the caller still needs the
  * operand, or it is broadcast), and clears what `zero` names. */
@@ -81,7 +85,7 @@ static JAXC_NOINLINE void jaxci_points_prepare(const jaxci_batch *batch,
     const int32_t from = batch->source[k];
     const int is_copied = from >= 0 && batch->data[from] != batch->data[k] &&
                           (batch->prepares & JAXCI_PREPARE_COPIES) != 0;
-    const int is_cleared = (parameter->flags & JAXC_PARAMETER_ZERO) != 0 &&
+    const int is_cleared = jaxci_points_is_cleared(parameter) &&
                            (batch->prepares & JAXCI_PREPARE_ZEROS) != 0;
     long long bytes;
     if (!is_copied && !is_cleared) continue;
@@ -113,7 +117,7 @@ static JAXC_NOINLINE void jaxci_points_clear(const jaxc_abi_call_frame *frame,
     const jaxc_parameter *const parameter = &batch->function->parameters[k];
     jaxci_parallel_call call;
     int64_t bytes;
-    if ((parameter->flags & JAXC_PARAMETER_ZERO) == 0) continue;
+    if (!jaxci_points_is_cleared(parameter)) continue;
     bytes = jaxci_row_bytes(batch, k, parameter->dtype) * batch->rows;
     if (bytes <= JAXCI_CLEAR_BYTES) {
       memset(base[k], 0, (size_t)bytes);

@@ -120,8 +120,8 @@ def test_the_readme_s_table_is_measured() -> None:
 
 def test_every_example_file_named_in_the_readme_is_there() -> None:
     text = (ROOT / "README.md").read_text()
-    assert len(list((ROOT / "examples").glob("*.c"))) == 14
-    assert "Fourteen kinds" in text
+    assert len(list((ROOT / "examples").glob("*.c"))) == 15
+    assert "Fifteen kinds" in text
     for path in re.findall(r"`((?:include|python|src|examples|tests|bench)/[\w/.]*)`", text):
         assert (ROOT / path).exists(), path
 
