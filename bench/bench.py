@@ -51,6 +51,7 @@ def run(folder: Path, options: argparse.Namespace) -> None:
     import calls
     import edit
     import instructions
+    import launch
     import matrix
     import memory
     import report
@@ -81,22 +82,34 @@ def run(folder: Path, options: argparse.Namespace) -> None:
     note("instructions of a call")
     counts, method = instructions.measure(folder, quick)
     rows += counts
+    note("launch-style kernels")
+    launched, why_not = launch.try_measure(quick)
     results = matrix.measure(folder, quick, note)
     rows += matrix.goals(results)
     note(f"took {time.perf_counter() - start:.0f} s", last=True)
-    notes = [report.machine(), method, *matrix.reasons(results), report.LEGEND]
-    print(text(rows, results, notes, options.markdown))
+    notes = [report.machine(), method, *why_not, *matrix.reasons(results), report.LEGEND]
+    print(text(rows, results, launched, notes, options.markdown))
     if options.write:
-        write(text(rows, results, notes, markdown=True), results)
+        write(text(rows, results, launched, notes, markdown=True), results)
 
 
-def text(rows: list[Row], results: list[Result], notes: list[str], markdown: bool) -> str:
+def text(
+    rows: list[Row],
+    results: list[Result],
+    launched: list[tuple[str, ...]],
+    notes: list[str],
+    markdown: bool,
+) -> str:
     """The whole report: goals, kernels, and where it was measured."""
+    import launch
     import matrix
     import report
 
     parts = [report.table(rows, markdown), report.verdict(rows)]
-    for title, lines in matrix.tables(results):
+    tables = matrix.tables(results)
+    if launched:
+        tables = [*tables, (launch.TITLE, launched)]
+    for title, lines in tables:
         parts.append(f"### {title}" if markdown else title)
         parts.append(report.aligned(lines, markdown))
     return "\n\n".join([*parts, *notes])

@@ -95,6 +95,14 @@ def measure(quick: bool) -> list[tuple[str, ...]]:
     return lines
 
 
+def try_measure(quick: bool) -> tuple[list[tuple[str, ...]], list[str]]:
+    """The lines of the table and its notes; no lines, and the reason, where Warp cannot run."""
+    try:
+        return measure(quick), list(notes())
+    except ImportError as error:
+        return [], [f"{TITLE}: not measured, {type(error).__name__}: {error}"]
+
+
 def cells(
     kernel: Kernel, ours: Samples, theirs: Samples, large: dict[str, Samples]
 ) -> tuple[str, ...]:
@@ -175,33 +183,69 @@ def kernels() -> list[Kernel]:
         return lines_of_c(name), lines_of_python(function)
 
     many = 1 << 22
+    few = many // 4
     return [
         Kernel(
-            "triple", one(c.triple), warp.make_triple(), (normal(16),), (normal(many),), first,
-            lambda x: (3 * x,), "4M floats", many, lines("triple", warp.make_triple),
+            name="triple",
+            ours=one(c.triple),
+            theirs=warp.make_triple(),
+            small=(normal(16),),
+            large=(normal(many),),
+            again=first,
+            reference=lambda x: (3 * x,),
+            shown="4M floats",
+            work=many,
+            lines=lines("triple", warp.make_triple),
         ),
         Kernel(
-            "sine_cosine", c.sine_cosine, warp.make_sine_cosine(), (normal(16),), (normal(many),), first,
-            lambda x: (np.sin(x), np.cos(x)), "4M floats", many,
-            lines("sine_cosine", warp.make_sine_cosine),
+            name="sine_cosine",
+            ours=c.sine_cosine,
+            theirs=warp.make_sine_cosine(),
+            small=(normal(16),),
+            large=(normal(many),),
+            again=first,
+            reference=lambda x: (np.sin(x), np.cos(x)),
+            shown="4M floats",
+            work=many,
+            lines=lines("sine_cosine", warp.make_sine_cosine),
         ),
         Kernel(
-            "scale_vec", one(lambda v: c.scale_vec(v, 0.5)), lambda v: scale_vec(v, 0.5),
-            (normal(8, 2),), (normal(many // 2, 2),), first, lambda v: (v * np.float32(0.5),), "2M pairs",
-            many // 2, lines("scale_vec", warp.make_scale_vec),
+            name="scale_vec",
+            ours=one(lambda v: c.scale_vec(v, 0.5)),
+            theirs=lambda v: scale_vec(v, 0.5),
+            small=(normal(8, 2),),
+            large=(normal(many // 2, 2),),
+            again=first,
+            reference=lambda v: (v * np.float32(0.5),),
+            shown="2M pairs",
+            work=many // 2,
+            lines=lines("scale_vec", warp.make_scale_vec),
         ),
         Kernel(
-            "matmul", one(c.matmul), warp.make_matmul(), (normal(4, 4), normal(4, 4)),
-            (normal(512, 512), normal(512, 512)), first, lambda a, b: (a @ b,), "512 x 512",
-            512**3, lines("matmul", warp.make_matmul),
+            name="matmul",
+            ours=one(c.matmul),
+            theirs=warp.make_matmul(),
+            small=(normal(4, 4), normal(4, 4)),
+            large=(normal(512, 512), normal(512, 512)),
+            again=first,
+            reference=lambda a, b: (a @ b,),
+            shown="512 x 512",
+            work=512**3,
+            lines=lines("matmul", warp.make_matmul),
         ),
         Kernel(
-            "deposit", one(c.deposit), warp.make_deposit(), (cells_of(16, 8), normal(16), normal(8)),
-            (cells_of(many // 4, 100_000), normal(many // 4), normal(100_000)),
-            lambda arrays, results: (*arrays[:2], results[0]), deposit, "1M into 100k",
-            many // 4, lines("deposit", warp.make_deposit),
+            name="deposit",
+            ours=one(c.deposit),
+            theirs=warp.make_deposit(),
+            small=(cells_of(16, 8), normal(16), normal(8)),
+            large=(cells_of(few, 100_000), normal(few), normal(100_000)),
+            again=lambda arrays, results: (*arrays[:2], results[0]),
+            reference=deposit,
+            shown="1M into 100k",
+            work=few,
+            lines=lines("deposit", warp.make_deposit),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def lines_of_c(name: str) -> int:
@@ -213,7 +257,7 @@ def lines_of_c(name: str) -> int:
 
 
 def lines_of_python(make: Callable[..., Any]) -> int:
-    """Lines of a maker in rivals/launched_by_warp.py, without the def around them and empty lines."""
+    """Lines of a maker in rivals/launched_by_warp.py, without the def around them."""
     source = inspect.getsource(make)
     body = source.partition("\n")[2]
     return sum(bool(line.strip()) for line in body.splitlines())
@@ -222,9 +266,10 @@ def lines_of_python(make: Callable[..., Any]) -> int:
 def notes() -> Sequence[str]:
     """What the table has to be read with."""
     return (
-        "lines: of the kernel as formatted in its file, with pragma or with jax_kernel and its "
-        "launch and output dims; its call is one line in both. one call: in a chain inside of "
-        "a jitted program, on 16 elements. per second: elements, or products of the matrix. "
+        "Launch-style kernels: lines of the kernel as formatted in its file, with pragma or "
+        "with jax_kernel and its launch dims; its call is one line in both. one call: in a "
+        "chain inside of a jitted program, on 16 elements. per second: elements, or products "
+        "of the matrix. "
         "Warp's kernels for a CPU run in one thread and are launched by a Python callback, "
         "inside which XLA waits; its numbers must be constants where jaxc's may be traced.",
     )

@@ -51,7 +51,7 @@ def make_matmul() -> Any:
         a: wp.array2d(dtype=float), b: wp.array2d(dtype=float), c: wp.array2d(dtype=float)
     ):
         i, j = wp.tid()
-        total = float(0.0)  # noqa: RUF046, UP018 - Warp takes a plain 0.0 as a constant
+        total = float(0.0)  # noqa: UP018 - Warp takes a plain 0.0 as a constant
         for k in range(a.shape[1]):
             total += a[i, k] * b[k, j]
         c[i, j] = total

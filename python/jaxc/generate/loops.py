@@ -103,6 +103,7 @@ def _function(description: Description, is_bound: bool) -> str:
             f'_Static_assert(({enumerator}) == {value}, "{enumerator}");'
             for enumerator, value in description.checks
         ),
+        *(_grid_function(description, callee) if description.indices else ()),
         f"int {name}({_ARGUMENTS});",
         f"int {name}({_ARGUMENTS}) {{",
         "  long long jaxci_row;",
@@ -120,11 +121,7 @@ def _function(description: Description, is_bound: bool) -> str:
 
 def _locals(description: Description) -> list[str]:
     """Each dimension in its own C type, and pointer and step of each parameter."""
-    out = []
-    for number, dim in enumerate(description.dims):
-        out.append(
-            f"  const {dim.ctype} jaxci_d_{dim.name} = ({dim.ctype})jaxci_dims[{number}];"
-        )
+    out = [] if description.indices else _dims(description)
     for position, parameter in enumerate(description.parameters):
         if parameter.role in (Role.DIM, Role.DATA, Role.INDEX):
             continue
@@ -134,7 +131,9 @@ def _locals(description: Description) -> list[str]:
                 f"  const long long jaxci_s_{parameter.name} = jaxci_strides[{position}];"
             )
     unused = [name for name, used in (("dims", description.dims),) if not used]
-    out.extend(points.ranges(description))
+    if description.indices:
+        out.extend(points.range_(description))
+        unused.clear()
     unused += [] if any(p.role != Role.DIM for p in description.parameters) else ["data"]
     if not any(p.role in OPERANDS + RESULTS for p in description.parameters):
         unused.append("strides")
@@ -142,6 +141,13 @@ def _locals(description: Description) -> list[str]:
         unused.append("fault")
     out.extend(f"  (void)jaxci_{name};" for name in unused)
     return out
+
+
+def _dims(description: Description) -> list[str]:
+    return [
+        f"  const {dim.ctype} jaxci_d_{dim.name} = ({dim.ctype})jaxci_dims[{number}];"
+        for number, dim in enumerate(description.dims)
+    ]
 
 
 def _at_row(parameter: Parameter) -> str:
@@ -168,27 +174,51 @@ def _argument(parameter: Parameter) -> str:
     return f"(void *)({_at_row(parameter)})"
 
 
-def _points(description: Description, callee: str) -> list[str]:
-    """A call for each point of a row. What does not change with the point is read before."""
-    out, arguments = [], []
+def _grid(description: Description) -> list[tuple[str, str, str]]:
+    """What a grid's function takes of a row: C type, name of the parameter, and value."""
+    out = []
+    for parameter in description.parameters:
+        if parameter.role in (Role.INDEX, Role.DIM, Role.DATA):
+            continue
+        kind = "void *"
+        if parameter.role in RESULTS:
+            kind = "void *__restrict "  # nothing else is in the memory of a result
+        elif _is_value(parameter):
+            kind = f"{parameter.ctype} "
+        elif parameter.role == Role.STATIC:
+            kind = "const char *"
+        out.append((kind, parameter.name, _argument(parameter)))
+    return out
+
+
+def _grid_function(description: Description, callee: str) -> list[str]:
+    """The loop over points apart: compilers believe __restrict of parameters only."""
+    taken = "".join(f",\n    {kind}jaxci_e_{name}" for kind, name, _ in _grid(description))
+    if callee != description.name:
+        taken += f",\n    const __typeof__(&{description.name}) {callee}"
+    arguments = []
     for parameter in description.parameters:
         if parameter.role == Role.DATA:
             continue
-        local = f"jaxci_e_{parameter.name}"
-        if parameter.role == Role.INDEX:
-            arguments.append(points.index(parameter))
-        elif parameter.role == Role.DIM:
-            arguments.append(_argument(parameter))
-        elif _is_value(parameter):
-            out.append(f"    const {parameter.ctype} {local} = {_argument(parameter)};")
-            arguments.append(local)
-        elif parameter.role in OPERANDS + RESULTS:
-            out.append(f"    char *const {local} = {_at_row(parameter)};")
-            arguments.append(f"(void *){local}")
-        else:
-            arguments.append(_argument(parameter))
-    call = f"{callee}({', '.join(arguments)});"
-    return [*out, *points.loop(description, call)]
+        prefix = {Role.INDEX: "i", Role.DIM: "d"}.get(parameter.role, "e")
+        arguments.append(f"jaxci_{prefix}_{parameter.name}")
+    return [
+        f"__attribute__((noinline)) static void jaxci_grid_{description.name}(",
+        f"    const long long *jaxci_dims, const long long *jaxci_range{taken}) {{",
+        *_dims(description),
+        *points.ranges(description),
+        *points.loop(description, f"{callee}({', '.join(arguments)});"),
+        *([] if description.dims else ["  (void)jaxci_dims;"]),
+        "}",
+    ]
+
+
+def _points(description: Description, callee: str) -> list[str]:
+    """A call for all points of a row."""
+    given = "".join(f",\n        {value}" for _, _, value in _grid(description))
+    if callee != description.name:
+        given += f",\n        {callee}"
+    return [f"    jaxci_grid_{description.name}(jaxci_dims, jaxci_range{given});"]
 
 
 def _call(description: Description, callee: str) -> list[str]:

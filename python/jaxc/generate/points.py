@@ -17,21 +17,21 @@ def index(parameter: Parameter) -> str:
     return f"jaxci_i_{parameter.name}"
 
 
-def ranges(description: Description) -> list[str]:
-    """Locals: the two ends of the points to call, and the range of each index."""
-    indices = description.indices
-    if not indices:
-        return []
+def range_(description: Description) -> list[str]:
+    """A local of the row loop: the two ends of the points to call."""
     place = next(k for k, p in enumerate(description.parameters) if p.role == Role.INDEX)
-    out = [
-        "  const long long *const jaxci_range =",
-        f"      (const void *)jaxci_data[{place}];",
+    return [
+        f"  const long long *const jaxci_range = (const void *)jaxci_data[{place}];",
     ]
+
+
+def ranges(description: Description) -> list[str]:
+    """Locals for ``loop``: the range of each index."""
     # That of the slowest index is not asked for: the points end before it does.
-    for parameter in indices[1:]:
-        value = _expression(parameter.bounds[0])
-        out.append(f"  const long long jaxci_n_{parameter.name} = {value};")
-    return out
+    return [
+        f"  const long long jaxci_n_{p.name} = {_expression(p.bounds[0])};"
+        for p in description.indices[1:]
+    ]
 
 
 def loop(description: Description, call: str) -> list[str]:
@@ -39,63 +39,66 @@ def loop(description: Description, call: str) -> list[str]:
     indices = description.indices
     fast = indices[-1]
     name, kind = index(fast), fast.ctype
-    out = ["    long long jaxci_at = jaxci_range[0];"]
+    out = [
+        "  const long long jaxci_end = jaxci_range[1];",
+        "  long long jaxci_at = jaxci_range[0];",
+    ]
     if len(indices) == 1:
         return [
             *out,
-            f"    const {kind} jaxci_stop = ({kind})jaxci_range[1];",
-            f"    {kind} {name};",
-            "    if (jaxci_at >= jaxci_range[1]) continue;",
-            f"    for ({name} = ({kind})jaxci_at; {name} < jaxci_stop; {name}++) {{",
-            f"      {call}",
-            "    }",
+            f"  const {kind} jaxci_stop = ({kind})jaxci_end;",
+            f"  {kind} {name};",
+            "  if (jaxci_at >= jaxci_end) return;",
+            f"  for ({name} = ({kind})jaxci_at; {name} < jaxci_stop; {name}++) {{",
+            f"    {call}",
+            "  }",
         ]
-    out += [f"    {p.ctype} {index(p)} = 0;" for p in indices[:-1]]
     return [
         *out,
-        "    long long jaxci_first = 0;",
-        "    if (jaxci_at > 0) {",
+        *(f"  {p.ctype} {index(p)} = 0;" for p in indices[:-1]),
+        "  long long jaxci_first = 0;",
+        "  if (jaxci_at > 0) {",
         *_decode(indices),
+        "  }",
+        "  while (jaxci_at < jaxci_end) {",
+        f"    const long long jaxci_room = jaxci_n_{fast.name} - jaxci_first;",
+        "    const long long jaxci_left = jaxci_end - jaxci_at;",
+        "    const long long jaxci_run = jaxci_left < jaxci_room ? jaxci_left : jaxci_room;",
+        f"    const {kind} jaxci_stop = ({kind})(jaxci_first + jaxci_run);",
+        f"    {kind} {name};",
+        f"    for ({name} = ({kind})jaxci_first; {name} < jaxci_stop; {name}++) {{",
+        f"      {call}",
         "    }",
-        "    while (jaxci_at < jaxci_range[1]) {",
-        f"      const long long jaxci_room = jaxci_n_{fast.name} - jaxci_first;",
-        "      const long long jaxci_left = jaxci_range[1] - jaxci_at;",
-        "      const long long jaxci_run = jaxci_left < jaxci_room ? jaxci_left : jaxci_room;",
-        f"      const {kind} jaxci_stop = ({kind})(jaxci_first + jaxci_run);",
-        f"      {kind} {name};",
-        f"      for ({name} = ({kind})jaxci_first; {name} < jaxci_stop; {name}++) {{",
-        f"        {call}",
-        "      }",
-        "      jaxci_at += jaxci_run;",
-        "      jaxci_first = 0;",
+        "    jaxci_at += jaxci_run;",
+        "    jaxci_first = 0;",
         *_advance(indices[:-1]),
-        "    }",
+        "  }",
     ]
 
 
 def _decode(indices: tuple[Parameter, ...]) -> list[str]:
     """The indices of point ``jaxci_at``."""
     fast = indices[-1].name
-    out = [f"      long long jaxci_rest = jaxci_at / jaxci_n_{fast};"]
-    out.append(f"      jaxci_first = jaxci_at % jaxci_n_{fast};")
+    out = [f"    long long jaxci_rest = jaxci_at / jaxci_n_{fast};"]
+    out.append(f"    jaxci_first = jaxci_at % jaxci_n_{fast};")
     for parameter in reversed(indices[1:-1]):
         n = f"jaxci_n_{parameter.name}"
-        out.append(f"      {index(parameter)} = ({parameter.ctype})(jaxci_rest % {n});")
-        out.append(f"      jaxci_rest /= {n};")
+        out.append(f"    {index(parameter)} = ({parameter.ctype})(jaxci_rest % {n});")
+        out.append(f"    jaxci_rest /= {n};")
     slow = indices[0]
-    return [*out, f"      {index(slow)} = ({slow.ctype})jaxci_rest;"]
+    return [*out, f"    {index(slow)} = ({slow.ctype})jaxci_rest;"]
 
 
 def _advance(slower: tuple[Parameter, ...]) -> list[str]:
     """The next point of the indices that are not the fastest."""
     out = []
     for depth, parameter in enumerate(reversed(slower)):
-        indent = "  " * (3 + depth)
+        indent = "  " * (2 + depth)
         out.append(f"{indent}{index(parameter)}++;")
         if depth + 1 < len(slower):
             out.append(f"{indent}if ({index(parameter)} == jaxci_n_{parameter.name}) {{")
             out.append(f"{indent}  {index(parameter)} = 0;")
-    out += ["  " * (2 + depth) + "}" for depth in range(len(slower) - 1, 0, -1)]
+    out += ["  " * (1 + depth) + "}" for depth in range(len(slower) - 1, 0, -1)]
     return out
 
 
