@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,8 +55,7 @@ void sines(int i, int n, const float x[n], float s[n], float c[n]) {
 }
 
 #pragma jaxc grid(i < n) zero(total, low)
-void sums(int i, int n, const int x[n], long long *total, int *low, int k, int bins[k]) {
-  (void)bins;
+void sums(int i, int n, const int x[n], long long *total, int *low) {
   jaxc_atomic_add(total, x[i]);
   jaxc_atomic_min(low, x[i]);
 }
@@ -258,10 +258,9 @@ def test_atomics_of_many_threads_lose_nothing(
 ) -> None:
     count = 400_000 if len(rows) == 0 else 3000
     x = np.random.default_rng(3).integers(-50, 50, (*rows, count)).astype(np.int32)
-    total, low, bins = jax.jit(lambda x: lib.sums(x, k=2))(x)
+    total, low = jax.jit(lib.sums)(x)
     np.testing.assert_array_equal(total, x.sum(-1, dtype=np.int64))
     np.testing.assert_array_equal(low, np.minimum(x.min(-1), 0))
-    assert bins.shape == (*rows, 2)
     counts = jax.jit(lambda x: lib.histogram(x, k=100))(x + 50)
     flat = (x + 50).reshape(-1, count)
     expected = np.stack([np.bincount(row, minlength=100) for row in flat])
@@ -627,6 +626,27 @@ def test_a_macro_has_the_value_that_it_has_at_the_pragma(tmp_path: Path) -> None
     assert np.sum(lib.g(1.0)) == 2
     (tmp_path / "sizes.h").write_text("#define SIDE 2\n")
     assert np.sum(jaxc.load(tmp_path / "grid.c").f(1.0)) == 4
+
+
+def test_messages_of_the_compiler_keep_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "broken.c").write_text(
+        "#include <math.h>\n#define N 4\n#define M \\\n  N\n\n"
+        "#pragma jaxc grid(i < M)\nvoid f(int i, float y[4]) {\n  y[i] = nothing;\n}\n"
+    )
+    with pytest.raises(RuntimeError, match=r"broken\.c:8:\d+: error: .*nothing"):
+        jaxc.load(tmp_path / "broken.c")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_every_compiler_makes_the_same_grids(compiler: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    lib = jaxc.compile(SOURCE, name=f"by_{compiler}", compiler=compiler)
+    x, y = floats(300), floats(400)
+    np.testing.assert_array_equal(lib.outer(x, y), np.outer(x, y))
+    np.testing.assert_array_equal(lib.forward(x)[:-1], np.diff(x))
+    counts = lib.histogram(np.arange(90_000, dtype=np.int32) % 7, k=7)
+    np.testing.assert_array_equal(counts, np.bincount(np.arange(90_000) % 7))
 
 
 def test_a_redeclaration_may_repeat_the_grid_and_not_change_it() -> None:
