@@ -38,8 +38,8 @@ void matmul(int i, int j, int n, int k, int m, const float a[n][k], const float 
 
 /* Adds the mass of particles to the cells that they are in, in place.
  *
- * cell: (n), mass: (n), density: (m) -> density: (m). Cells outside are left out. Particles
- * share cells, so the sum is atomic; its last digits depend on the order. */
+ * cell: (n), mass: (n), density: (m) -> density: (m). Cells outside are left out.
+ * Particles share cells, so the sum is atomic; its last digits depend on the order. */
 #pragma jaxc grid(p < n) inout(density)
 void deposit(int p, int n, const int cell[n], const float mass[n], int m,
              float density[m]) {

@@ -72,14 +72,16 @@ static inline void jaxci_points_own(jaxci_batch *batch) {
 }
 
 static inline int jaxci_points_is_cleared(const jaxc_parameter *parameter) {
-  return parameter->role == JAXC_ROLE_OUTPUT && (parameter->flags & JAXC_PARAMETER_ZERO) != 0;
+  return parameter->role == JAXC_ROLE_OUTPUT &&
+         (parameter->flags & JAXC_PARAMETER_ZERO) != 0;
 }
 
 /* Before the calls of `count` rows: brings the operands of inout parameters into their
  * results where XLA did not give both the same memory (when the caller still needs the
  * operand, or it is broadcast), and clears what `zero` names. */
-static JAXC_NOINLINE void jaxci_points_prepare(const jaxci_batch *batch,
-                                               const long long *strides, long long count) {
+JAXC_UNUSED static JAXC_NOINLINE void jaxci_points_prepare(const jaxci_batch *batch,
+                                                           const long long *strides,
+                                                           long long count) {
   for (int32_t k = 0; k < batch->function->parameter_count; k++) {
     const jaxc_parameter *const parameter = &batch->function->parameters[k];
     const int32_t from = batch->source[k];
@@ -110,9 +112,8 @@ static void jaxci_points_clear_piece(void *data, int64_t begin, int64_t end) {
 
 /* Clears the results that `zero` names, of all rows, which lie one behind another; large
  * ones in all threads. base: where each slot has row 0. */
-static JAXC_NOINLINE void jaxci_points_clear(const jaxc_abi_call_frame *frame,
-                                             const jaxci_batch *batch,
-                                             char *const *base) {
+JAXC_UNUSED static JAXC_NOINLINE void jaxci_points_clear(
+    const jaxc_abi_call_frame *frame, const jaxci_batch *batch, char *const *base) {
   for (int32_t k = 0; k < batch->function->parameter_count; k++) {
     const jaxc_parameter *const parameter = &batch->function->parameters[k];
     jaxci_parallel_call call;
