@@ -77,6 +77,10 @@ def structured(name: str, length: int) -> dict[str, bytes]:
         inputs[f"mixed-{number}"] = bytes(data)
     if name == "frame":  # the enum of three values is 3, all else is right
         inputs["enum"] = bytes(97) + b"\3" + bytes(length - 98)
+    if name == "batch":  # the last byte: a grid, without and with outputs that are cleared
+        for number in range(12):
+            last = (48, 144)[number % 2] + number // 2
+            inputs[f"grid-{number}"] = inputs[f"mixed-{2 * number}"][:-1] + bytes([last])
     return inputs
 
 
