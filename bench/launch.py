@@ -82,14 +82,14 @@ def measure(quick: bool) -> list[tuple[str, ...]]:
                 "jaxc": timed(waits(chain(kernel.ours, kernel, CHAIN), kernel.small), 20),
                 "Warp": timed(waits(chain(kernel.theirs, kernel, SHORT), kernel.small), 5),
             },
-            20 if quick else 200,
+            8 if quick else 200,
         )
         large = interleave(
             {
                 name: timed(waits(jax.jit(call), kernel.large), warm=True)
                 for name, call in (("jaxc", kernel.ours), ("Warp", kernel.theirs))
             },
-            7 if quick else 40,
+            3 if quick else 40,
         )
         lines.append(cells(kernel, alone["jaxc"] / CHAIN, alone["Warp"] / SHORT, large))
     return lines
