@@ -668,6 +668,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   c.function.name = "batched";
   c.function.flags = fuzz_chance(&in, 8) ? JAXC_FUNCTION_EFFECT : 0;
   c.function.argument_count = c.function.result_count = c.function.flags != 0;
+  if (last / 96 % 2 != 0) c.function.flags |= JAXC_FUNCTION_ZERO;
   c.function.dim_count = (int32_t)fuzz_between(&in, 0, MAX_DIMS);
   c.function.parameter_count =
       (int32_t)fuzz_between(&in, 1, MAX_PARAMETERS - MAX_INDICES);

@@ -143,7 +143,12 @@ static void make_parameter(fuzz_input *in, jaxc_parameter *parameter) {
   choice = fuzz_byte(in);
   parameter->dtype = dtypes[choice % 5];
   if (choice >= 224) parameter->role = JAXC_ROLE_INDEX;
-  parameter->flags = choice % 64 == 63 ? JAXC_PARAMETER_ZERO : 0;
+  if (choice % 64 == 63) {
+    parameter->flags = JAXC_PARAMETER_ZERO;
+    function.flags |= JAXC_FUNCTION_ZERO;
+  } else {
+    parameter->flags = 0;
+  }
   parameter->rank = parameter->role == JAXC_ROLE_STATIC
                         ? 0
                         : (int32_t)fuzz_between(in, 0, MAX_RANK);

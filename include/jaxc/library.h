@@ -148,7 +148,8 @@ typedef int jaxc_rows(const long long *dims, char *const *data, const long long 
 
 enum {
   JAXC_FUNCTION_SERIAL = 1, /* one call at a time in the whole library */
-  JAXC_FUNCTION_EFFECT = 2  /* has side effects; first operand and result are a token */
+  JAXC_FUNCTION_EFFECT = 2, /* has side effects; first operand and result are a token */
+  JAXC_FUNCTION_ZERO = 4    /* has an output with JAXC_PARAMETER_ZERO */
 };
 
 /* A handler for one platform. */

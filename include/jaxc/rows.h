@@ -166,7 +166,7 @@ static inline jaxc_status jaxci_batch_call(const jaxci_batch *batch,
   jaxc_fault fault = {0, 0, NULL};
   if (batch->prepares != 0) {
     jaxci_points_prepare(batch, strides, count);
-    if (batch->is_rehearsal) return JAXC_OK;
+    if ((batch->prepares & JAXCI_PREPARE_ONLY) != 0) return JAXC_OK;
   }
   if (batch->context >= 0) {
     return jaxci_batch_call_with_context(batch, strides, count, first, failed, message);
@@ -460,10 +460,8 @@ static jaxc_status jaxci_rows_divide(const jaxc_abi_call_frame *frame, jaxci_bat
   }
   if ((batch->prepares & JAXCI_PREPARE_ZEROS) != 0) jaxci_points_clear(frame, batch, base);
   if ((batch->prepares & JAXCI_PREPARE_COPIES) != 0) {
-    batch->prepares = JAXCI_PREPARE_COPIES;
-    batch->is_rehearsal = 1;
+    batch->prepares = JAXCI_PREPARE_COPIES | JAXCI_PREPARE_ONLY;
     JAXC_TRY(jaxci_rows_piece(batch, base, axes, 0, batch->rows, &failed, message));
-    batch->is_rehearsal = 0;
   }
   batch->prepares = 0;
   batch->by_point = 1;
@@ -489,6 +487,7 @@ static JAXC_NOINLINE jaxc_status jaxci_rows_many(const jaxc_abi_call_frame *fram
   }
   memcpy(base, batch->data, (size_t)batch->slot_count * sizeof *base);
   batch->units = batch->rows;
+  batch->by_point = 0;
   if ((batch->function->flags & (JAXC_FUNCTION_SERIAL | JAXC_FUNCTION_EFFECT)) == 0 &&
       jaxci_loop_has_pool(frame)) {
     if (batch->index >= 0) JAXC_TRY(jaxci_rows_divide(frame, batch, base, &axes, message));

@@ -35,7 +35,11 @@ typedef union {
 /* A dimension that no shape has given yet. */
 #define JAXCI_UNKNOWN (-1)
 
-enum { JAXCI_PREPARE_COPIES = 1, JAXCI_PREPARE_ZEROS = 2 };
+enum {
+  JAXCI_PREPARE_COPIES = 1, /* of inouts */
+  JAXCI_PREPARE_ZEROS = 2,
+  JAXCI_PREPARE_ONLY = 4    /* rows are prepared and not called */
+};
 
 /* What is kept of an array's view, beside its data. */
 typedef struct {
@@ -51,8 +55,7 @@ typedef struct {
   int32_t context; /* slot of the parameter that is a context, or -1 */
   int32_t index;   /* slot of the first parameter that is an index of a grid, or -1 */
   int prepares;    /* JAXCI_PREPARE_*: what is done before a row's first call */
-  int is_rehearsal; /* rows are prepared and not called */
-  int by_point;    /* whether units of work are points of the grid, not rows */
+  int by_point;    /* of rows.h: whether units of work are points, not rows */
   int64_t leading; /* most leading axes of any array */
   int64_t largest; /* most elements of any array */
   int64_t rows;    /* product of the sizes of leading axes */
@@ -138,7 +141,8 @@ JAXC_UNUSED static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
   batch->slot_count = function->parameter_count;
   batch->leading = batch->largest = 0;
   batch->is_computed = batch->needs_block = 0;
-  batch->prepares = batch->is_rehearsal = batch->by_point = 0;
+  batch->prepares =
+      (function->flags & JAXC_FUNCTION_ZERO) != 0 ? JAXCI_PREPARE_ZEROS : 0;
   batch->context = batch->index = -1;
   for (int32_t i = 0; i < function->dim_count; i++) {
     int64_t value = JAXCI_UNKNOWN;
@@ -157,9 +161,6 @@ JAXC_UNUSED static jaxc_status jaxci_batch_operands(jaxci_batch *batch,
       if (parameter->role == JAXC_ROLE_INOUT) {
         slot = batch->source[k] = batch->slot_count++;
         batch->prepares |= JAXCI_PREPARE_COPIES;
-      }
-      if ((parameter->flags & JAXC_PARAMETER_ZERO) != 0) {
-        batch->prepares |= JAXCI_PREPARE_ZEROS;
       }
       JAXC_TRY(jaxci_batch_array(batch, slot, is_result ? &frame->results : &frame->args,
                                  is_result ? result++ : argument++,

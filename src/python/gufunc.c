@@ -57,6 +57,7 @@ static void fill_batch(const member *m, const npy_intp *sizes, int with_outputs,
   memset(batch, 0, sizeof *batch);
   batch->function = f;
   batch->slot_count = f->parameter_count;
+  batch->prepares = (f->flags & JAXC_FUNCTION_ZERO) != 0 ? JAXCI_PREPARE_ZEROS : 0;
   batch->context = batch->index = -1;
   batch->rows = 1;
   memcpy(batch->dims, m->dims, sizeof batch->dims);
@@ -73,7 +74,6 @@ static void fill_batch(const member *m, const npy_intp *sizes, int with_outputs,
         slot = batch->source[k] = batch->slot_count++;
         batch->prepares |= JAXCI_PREPARE_COPIES;
       }
-      if ((p->flags & JAXC_PARAMETER_ZERO) != 0) batch->prepares |= JAXCI_PREPARE_ZEROS;
       ops->slot[ops->count] = slot;
       ops->parameter[ops->count] = k;
       if (pass == 0 || with_outputs) {

@@ -76,6 +76,7 @@ static const jaxc_parameter sum_parameters[] = {
 static jaxc_function sum_function = {
     .struct_size = sizeof(jaxc_function),
     .name = "sum",
+    .flags = JAXC_FUNCTION_ZERO,
     .argument_count = 3,
     .result_count = 2,
     .parameter_count = PARAMETERS,
@@ -297,7 +298,7 @@ static void check_in_order(uint32_t flags, int tokens) {
   jaxc_host *const host = make_pool(4);
   split_all();
   sum_function.rows = in_order;
-  sum_function.flags = flags;
+  sum_function.flags = flags | JAXC_FUNCTION_ZERO;
   sum_function.argument_count += tokens;
   sum_function.result_count += tokens;
   caller = pthread_self();
@@ -340,6 +341,7 @@ static const jaxc_parameter mark_parameters[] = {
 static const jaxc_function mark_function = {
     .struct_size = sizeof(jaxc_function),
     .name = "mark",
+    .flags = JAXC_FUNCTION_ZERO,
     .argument_count = 1,
     .result_count = 1,
     .parameter_count = 3,

@@ -233,6 +233,7 @@ def _descriptor(d: Description, fields: list[str]) -> list[str]:
         for name, is_set in (
             ("JAXC_FUNCTION_SERIAL", d.serial),
             ("JAXC_FUNCTION_EFFECT", d.effect),
+            ("JAXC_FUNCTION_ZERO", any(p.zero for p in d.parameters)),
         )
         if is_set
     ]
