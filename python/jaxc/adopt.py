@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -31,22 +32,27 @@ DATA = Parameter("", "", Role.DATA, 0, 0, ())
 _NUMBERS = {dtype.name: number for number, dtype in DTYPES.items()}
 
 _taken: dict[str, Any] = {}
+_random: dict[tuple[str, int], str] = {}
+_kept: list[Any] = []
 _lock = threading.Lock()
 
 
-def unique(name: str, owner: Any) -> str:
-    """``name``, or ``name#2`` and so on where another object has it.
+def unique(name: str, owner: Any, is_stable: bool = True) -> str:
+    """``name``, or ``name#<random>``, which no other process has, where it says too little.
 
-    The first that has a name keeps it, so that programs in another process, which does the
-    same, find it; one that is defined again under its name is another one.
+    Programs find what they call by name. A name that another object has already, or that a
+    function of another process might have by accident, would run the wrong one.
+
+    Args:
+      owner: the object that has the name for the life of the process.
+      is_stable: whether the name means the same in every process.
     """
     with _lock:
-        number = 1
-        while True:
-            candidate = name if number == 1 else f"{name}#{number}"
-            if _taken.setdefault(candidate, owner) is owner:
-                return candidate
-            number += 1
+        if is_stable and _taken.setdefault(name, owner) is owner:
+            return name
+        random = _random.setdefault((name, id(owner)), secrets.token_hex(4))
+        _kept.append(owner)  # so that its number is not another's
+        return f"{name}#{random}"
 
 
 def record(description: Description) -> tuple[Any, ...]:

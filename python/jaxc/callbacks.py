@@ -39,11 +39,15 @@ _STATICS: Mapping[type, int] = {
     complex: _NUMBERS[np.dtype(np.complex128)],
     str: STRING,
 }
+#: Keywords of every ufunc.
+_OF_UFUNCS = frozenset(("out", "axes", "axis", "keepdims", "casting", "order", "subok"))
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 #: Exceptions of the last calls, by the text of their traceback, for eager calls to show.
 _raised: collections.OrderedDict[str, BaseException] = collections.OrderedDict()
 _raised_lock = threading.Lock()
+#: Callbacks that were given a name, by it.
+_named: dict[str, Callback] = {}
 
 
 class Callback(OverloadedFunction):
@@ -66,11 +70,12 @@ class Callback(OverloadedFunction):
         self._vectorized = vectorized
         self._effect = effect
         module, _, own = (name or "").rpartition(".")
-        own = own or getattr(function, "__qualname__", type(function).__name__)
+        self._is_named = name is not None
+        own = own or _qualname(function)
         super().__init__(own.rpartition(".")[2], ())
         self._qualname = own
         self._module = module or getattr(function, "__module__", None) or "local"
-        self._parsed = _parse(self.__name__, text)
+        self._parsed = _parse(self.__name__, text, effect)
         self._text = text.replace(" ", "")
         self._dtype = _dtype_rule(self.__name__, dtype, self._parsed)
         self._names, self._static_defaults, self._any_static = _parameters(
@@ -80,6 +85,8 @@ class Callback(OverloadedFunction):
         self._lock = threading.Lock()
         self._rule: tuple[str, Any] | None = None
         functools.update_wrapper(self, function, assigned=("__doc__",), updated=())
+        if name is not None:
+            _named.setdefault(f"{self._module}.{own}", self)
 
     @property
     def members(self) -> tuple[Function, ...]:
@@ -112,6 +119,8 @@ class Callback(OverloadedFunction):
             cause = _cause(str(error))
             if cause is None:
                 raise
+            if not isinstance(cause, Exception):  # such as KeyboardInterrupt
+                raise cause from None
             raise JaxRuntimeError(str(error)) from cause
 
     def chosen(
@@ -204,7 +213,8 @@ class Callback(OverloadedFunction):
         )
         own = f"callback/{self._module}"
         key = f"{own}:{self._qualname}"
-        library = own + adopt.unique(key, self.function).removeprefix(key)
+        is_stable = self._is_named or _found(self._module, self._qualname) is self
+        library = own + adopt.unique(key, self.function, is_stable).removeprefix(key)
         names = tuple(dtype.name for dtype in dtypes)
         recipe = (_restore_member, self._module, self._qualname, names, types)
         parts = (str(self._vectorized), str(self._effect))
@@ -245,6 +255,28 @@ class Callback(OverloadedFunction):
             ),
             solve=solve,
         )
+
+    # ---- without JAX ----
+
+    @functools.cached_property
+    def numpy(self) -> Callable[..., Any]:
+        """Calls the function on rows of NumPy arrays, with the ufunc of their dtypes.
+
+        Keywords beside the static values are the ufunc's: ``out=``, ``axes=``; see
+        `Function.numpy`.
+        """
+
+        def form(*args: Any, **kwargs: Any) -> Any:
+            own = {*self._names, *self._static_defaults, *self._parsed.dims}
+            rest = {k: v for k, v in kwargs.items() if k in _OF_UFUNCS and k not in own}
+            given = {k: v for k, v in kwargs.items() if k not in rest}
+            arrays = [a if isinstance(a, np.ndarray) else _plain(a) for a in args]
+            member, inputs, statics = self.chosen(arrays, given)
+            return member.numpy(*map(np.asarray, inputs), **statics, **rest)
+
+        form.__name__ = form.__qualname__ = self.__name__
+        form.__doc__ = self.__doc__
+        return form
 
     # ---- derivatives ----
 
@@ -316,7 +348,8 @@ def callback(
       vectorized: under vmap, and with leading axes, the function is called once with all of
         them; those that an input broadcasts along have stride 0, and size as all others. By
         default it is called once a row.
-      effect: it does more than write its outputs: calls are never dropped or reordered.
+      effect: it does more than write its outputs, of which there may be none, ``"(n)->"``:
+        calls are never dropped or reordered.
       name: "module.name", part of the target's name; by default the function's own.
 
     Raises:
@@ -340,9 +373,9 @@ def callback(
 # ---- definitions ----
 
 
-def _parse(name: str, text: str) -> Signature:
+def _parse(name: str, text: str, effect: bool) -> Signature:
     try:
-        return parse(text)
+        return parse(text, needs_output=not effect)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
@@ -352,11 +385,13 @@ def _dtype_rule(
 ) -> Callable[[tuple[np.dtype[Any], ...]], tuple[np.dtype[Any], ...]]:
     """(dtypes of inputs) -> dtypes of outputs."""
     count = len(parsed.outputs)
-    if dtype is None and not parsed.inputs:
+    if dtype is None and parsed.outputs and not parsed.inputs:
         raise TypeError(f"{name}: has no inputs, so give the dtype of its outputs, dtype=...")
 
     def of(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
         found = dtype
+        if not count:
+            return ()
         if found is None:
             found = functools.reduce(jnp.promote_types, dtypes)
         elif callable(found) and not isinstance(found, type):
@@ -393,15 +428,24 @@ def _parameters(
         takes = ", ".join(p.name for p in positional) or "none"
         raise TypeError(
             f"{name}: takes {len(positional)} positional arguments ({takes}), and is called "
-            f"with {inputs} inputs and {outputs} outputs to write into; static values are "
-            "keyword-only, after *"
+            f"with {inputs} inputs and {outputs} outputs to write into; "
+            + (
+                "a method goes in bound: jaxc.callback(...)(object.method)"
+                if positional and positional[0].name == "self"
+                else "static values are keyword-only, after *"
+            )
         )
     names = [p.name for p in positional[:count]]
     names += letters[len(names) :]
     statics = {p.name: p.default for p in found if p.kind == inspect.Parameter.KEYWORD_ONLY}
-    clash = sorted(set(parsed.dims) & (set(names[:inputs]) | set(statics)))
+    read = {dim for bounds in parsed.inputs for bound in bounds for dim in bound.dims}
+    keywords = {dim for number, dim in enumerate(parsed.dims) if number not in read}
+    clash = sorted(keywords & (set(names[:inputs]) | set(statics)))
     if clash:
-        raise TypeError(f"{name}: '{clash[0]}' is an argument and an axis of the signature")
+        raise TypeError(
+            f"{name}: '{clash[0]}' is an argument, and an axis that no input has, which is a "
+            "keyword too"
+        )
     any_static = any(p.kind == inspect.Parameter.VAR_KEYWORD for p in found)
     return names, statics, any_static
 
@@ -437,15 +481,15 @@ def _numbers_as_arrays(name: str, names: Sequence[str], inputs: Sequence[Any]) -
             raise TypeError(
                 f"{name}: argument '{key}' is a {type(value).__name__}, expected an array"
             )
+        if not is_number and value.dtype not in _NUMBERS:
+            raise TypeError(
+                f"{name}: argument '{key}' has dtype {value.dtype}, which a NumPy view of "
+                "XLA's memory cannot have"
+            )
         out.append(value)
     strong = [np.dtype(a.dtype) for a in out if hasattr(a, "dtype") and not _is_weak(a)]
     for i, value in enumerate(out):
         if not _is_weak(value):
-            number = np.dtype(value.dtype)
-            if number not in _NUMBERS:
-                raise TypeError(
-                    f"{name}: argument '{names[i]}' has dtype {value.dtype}, which JAX has not"
-                )
             continue
         kind = jnp.result_type(value)
         same = [d for d in strong if _kind(d) == _kind(kind)]
@@ -465,13 +509,19 @@ def _is_weak(value: Any) -> bool:
     return bool(getattr(value, "weak_type", False))
 
 
+def _plain(value: Any) -> Any:
+    """A list, or what else NumPy takes, as an array; a number as it is."""
+    is_number = isinstance(value, (bool, int, float, complex))
+    return value if is_number else np.asarray(value)
+
+
 # ---- exceptions ----
 
 
 def _text_of(exception: BaseException) -> tuple[str, str]:
     """First line and traceback of an exception, whose frames let go of the arrays."""
-    first = "".join(traceback.format_exception_only(exception)).strip()
-    whole = "".join(traceback.format_exception(exception)).rstrip()
+    first = _printable("".join(traceback.format_exception_only(exception)).strip())
+    whole = _printable("".join(traceback.format_exception(exception)).rstrip())
     if exception.__traceback__ is not None:
         traceback.clear_frames(exception.__traceback__)
     with _raised_lock:
@@ -479,6 +529,11 @@ def _text_of(exception: BaseException) -> tuple[str, str]:
         while len(_raised) > 8:
             _raised.popitem(last=False)
     return first, whole
+
+
+def _printable(text: str) -> str:
+    """The text in UTF-8, which has no halves of surrogate pairs."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _cause(text: str) -> BaseException | None:
@@ -492,10 +547,24 @@ def _cause(text: str) -> BaseException | None:
 # ---- other processes ----
 
 
-def _restore(module: str, qualname: str) -> Callback:
-    found: Any = importlib.import_module(module)
+def _qualname(function: Any) -> str:
+    """Of the function, or of what a functools.partial or a callable object calls."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _found(module: str, qualname: str) -> Any:
+    """What a name means in this process."""
+    found: Any = sys.modules.get(module)
     for part in qualname.split("."):
-        found = getattr(found, part)
+        found = getattr(found, part, None)
+    return found
+
+
+def _restore(module: str, qualname: str) -> Callback:
+    importlib.import_module(module)
+    found = _found(module, qualname)
     if not isinstance(found, Callback):
         raise TypeError(f"{module}.{qualname}: is no jaxc callback")
     return found
@@ -512,9 +581,7 @@ def find(
 
     Only modules that are there already are looked into.
     """
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
+    found = _named.get(f"{module}.{name}") or _found(module, name)
     if not isinstance(found, Callback):
         return False
     found.member(dtypes, types)

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxc import host, shapes
 from jaxc.derivative import statics_for
-from jaxc.description import OPERANDS, RESULTS, Parameter
+from jaxc.description import OPERANDS, RESULTS, Parameter, Role
 from jaxc.function import Function, OverloadedFunction
 from jaxc.link import Kernel
 from jaxc.primitive import Statics
@@ -128,7 +128,9 @@ class _Checker:
 
     def outcomes(self) -> Iterator[Outcome]:
         arrays = [np.asarray(o) for o in self.operands]
-        if not self.f.description.effect and not self.f.description.serial:
+        # A serial C function may count its calls; a Python function is serial by its nature.
+        is_python = bool(self.f.description.with_role(Role.DATA))
+        if not self.f.description.effect and (is_python or not self.f.description.serial):
             yield from _memory(self.f, arrays, self.statics)
             yield from self._transforms()
         if self.f._rule_kind is None:

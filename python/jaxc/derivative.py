@@ -82,7 +82,7 @@ def _call_jvp(
     description, rules = function.description, function.rules
     parameters = description.with_role(*OPERANDS)
     moving = {p.name: t for p, t in zip(parameters, tangents, strict=True) if not _is_zero(t)}
-    if not moving:
+    if not moving or not _moving_results(description):
         outs = call_p.bind(*primals, function=function, statics=statics)
         return outs, [compat.zero_tangent(out) for out in outs]
     _check_differentiable(function, moving)

@@ -28,8 +28,10 @@ _TARGET = re.compile(r'@"?(jaxc:[^\s"(]+)"?\(')
 _FORMAT = 1
 _HINTS = {
     "": "load it first: jaxc.load('{name}.c'), or the library that was built of it",
-    "ufunc": "make it first: jaxc.ufunc({module}.{function})",
+    "ufunc": "import the module that has it first: {module}",
     "callback": "import the module that defines it first: {module}",
+    "#": "it was made in that process alone: a callback that is defined in a function, or "
+    "again under its name, is found by jaxc.callback(..., name='module.name') only",
     "bound": "bind it first: jaxc.bind(declarations, '{module}'), to the same library",
     "address": "bind it first, as the process did that made the program",
 }
@@ -97,7 +99,8 @@ def _check_loaded(exported: jax.export.Exported) -> None:
         if target in there:
             continue
         same = sorted(t for t in there if t.split(":")[1:3] == [name, function])
-        hint = _HINTS.get(kind, _HINTS[""])
+        hint = _HINTS["#"] if "#" in module else _HINTS.get(kind, _HINTS[""])
+        function = function.partition("[")[0]
         why = (
             f"this process has it from another build ({same[0].rpartition(':')[2]}): source, "
             "flags or jaxc's version differ"

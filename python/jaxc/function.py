@@ -476,7 +476,8 @@ class OverloadedFunction:
             + [f"{k}={_dtype_text(v)}" for k, v in kwargs.items()]
         )
         options = "".join(f"\n  {d.prototype}" for d in self._options())
-        raise TypeError(f"{self.__name__}: no overload for ({given}); there are:{options}")
+        x64 = _about_x64((*args, *kwargs.values()))
+        raise TypeError(f"{self.__name__}: no overload for ({given}){x64}; there are:{options}")
 
     @functools.cached_property
     def numpy(self) -> Any:
@@ -485,33 +486,11 @@ class OverloadedFunction:
 
     def _choose(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Function | None:
         """The member for these arguments, of which only types and dtypes count."""
-        for member in self.members:
-            if self._fits(member.description, args, kwargs):
-                return member
-        return None
+        at = cheapest(self._options(), args, kwargs)
+        return None if at is None else self.members[at]
 
     def _options(self) -> list[Description]:
         return [member.description for member in self.members]
-
-    @staticmethod
-    def _fits(description: Description, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        positional = description.with_role(*OPERANDS, Role.STATIC)
-        by_name = {p.name: p for p in positional}
-        pairs = [*zip(positional, args, strict=False)]
-        pairs += [(by_name[k], v) for k, v in kwargs.items() if k in by_name]
-        if len(args) > len(positional):
-            return False
-        for parameter, value in pairs:
-            if parameter.role == Role.STATIC:
-                continue
-            dtype = getattr(value, "dtype", None)
-            if dtype is None:
-                kind = {bool: 0, int: 1, float: 2, complex: 3}.get(type(value), 9)
-                if kind > _KINDS[parameter.numpy_dtype.kind]:
-                    return False
-            elif dtype != parameter.numpy_dtype and not _weak_fits(parameter, value):
-                return False
-        return True
 
     @property
     def signature(self) -> str:
@@ -542,16 +521,85 @@ def overload(*functions: Function, name: str | None = None) -> OverloadedFunctio
     return OverloadedFunction(name or functions[0].__name__, functions)
 
 
-def _weak_fits(parameter: Parameter, value: Any) -> bool:
-    """Whether a value without a dtype of its own, such as 2 * 1.0 traced, may become it."""
-    kind = _KINDS.get(value.dtype.kind, 9)
-    may = kind <= _KINDS[parameter.numpy_dtype.kind]
-    return may and bool(getattr(value, "weak_type", False))
+def cheapest(
+    descriptions: Sequence[Description], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> int | None:
+    """Which overload is meant; None where none fits.
+
+    Arrays fit their own dtype alone. Numbers of Python, and values that are as weakly typed,
+    fit several: the dtype is meant that JAX would give them, and of the overloads that are
+    as near to that, the first.
+    """
+    costs = [_cost(description, args, kwargs) for description in descriptions]
+    found = [(cost, at) for at, cost in enumerate(costs) if cost is not None]
+    return min(found)[1] if found else None
+
+
+def _cost(
+    description: Description, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> int | None:
+    """How far the parameters are from what JAX would make of the arguments."""
+    positional = description.with_role(*OPERANDS, Role.STATIC)
+    by_name = {p.name: p for p in positional}
+    pairs = [*zip(positional, args, strict=False)]
+    pairs += [(by_name[k], v) for k, v in kwargs.items() if k in by_name]
+    if len(args) > len(positional):
+        return None
+    total = 0
+    for parameter, value in pairs:
+        if parameter.role == Role.STATIC:
+            continue
+        expected, dtype = parameter.numpy_dtype, getattr(value, "dtype", None)
+        is_weak = dtype is None or bool(getattr(value, "weak_type", False))
+        if not is_weak:
+            if dtype != expected:
+                return None
+            continue
+        name = _default_name(value)
+        if name is None or _KINDS[np.dtype(name).kind] > _KINDS[expected.kind]:
+            return None
+        total += _distance(np.dtype(name), expected)
+    arrays = description.with_role(*OPERANDS, *RESULTS)
+    if not jax.config.jax_enable_x64 and any(p.numpy_dtype.name in X64 for p in arrays):
+        total += 1000  # it will say what it needs, where nothing else fits
+    return total
+
+
+def _default_name(value: Any) -> str | None:
+    """The dtype that JAX gives a value that has none of its own."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None:
+        return str(dtype)
+    wide = bool(jax.config.jax_enable_x64)
+    names = {
+        bool: "bool",
+        int: "int64" if wide else "int32",
+        float: "float64" if wide else "float32",
+        complex: "complex128" if wide else "complex64",
+    }
+    return names.get(type(value))
+
+
+def _distance(meant: np.dtype[Any], offered: np.dtype[Any]) -> int:
+    """0 for the same; another kind is farther, and what is narrower than JAX's types most."""
+    if meant == offered:
+        return 0
+    part = offered.itemsize // (2 if offered.kind == "c" else 1)
+    default = 8 if jax.config.jax_enable_x64 else 4
+    size = 0 if part == default else 1 if part > default else 100
+    return 1 + 10 * (_KINDS[offered.kind] - _KINDS[meant.kind]) + size
 
 
 def _kind(value: Any) -> Any:
     dtype = getattr(value, "dtype", None)
     return type(value) if dtype is None else (dtype, getattr(value, "weak_type", False))
+
+
+def _about_x64(values: Sequence[Any]) -> str:
+    dtypes = [str(getattr(value, "dtype", "")) for value in values]
+    if jax.config.jax_enable_x64 or not any(name in X64 for name in dtypes):
+        return ""
+    return ", and JAX has 64-bit types only with jax.config.update('jax_enable_x64', True)"
 
 
 def _dtype_text(value: Any) -> str:

@@ -55,26 +55,33 @@ class StaticForm:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the ufunc; arguments by position in the C prototype's order."""
+        inputs, values = self._bind(args, kwargs)
+        key = tuple((name, repr(values[name])) for name in self._names)
+        return self._kept(key, _Values(values))(*inputs, **kwargs)
+
+    def _bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
+        """Inputs with the outputs behind them, and static values, taken out of kwargs."""
         description = self._members[0].description
-        values = {name: kwargs.pop(name) for name in self._names if name in kwargs}
         positional = description.with_role(*OPERANDS, Role.STATIC)
-        inputs = []
+        values = {name: kwargs.pop(name) for name in self._names if name in kwargs}
+        if all(p.name in values for p in positional if p.role == Role.STATIC):
+            positional = description.with_role(*OPERANDS)  # what comes by position is arrays
         for parameter, value in zip(positional, args, strict=False):
-            if parameter.role != Role.STATIC:
-                inputs.append(value)
-            elif parameter.name in values:
+            if parameter.name in values:
                 raise TypeError(
                     f"{self.__name__}: argument '{parameter.name}' is given by position and by "
                     "name"
                 )
-            else:
-                values[parameter.name] = value
-        missing = [name for name in self._names if name not in values]
+            values[parameter.name] = value
+        operands = [p.name for p in description.with_role(*OPERANDS)]
+        for name in operands:
+            if name in kwargs and name not in values:
+                values[name] = kwargs.pop(name)
+        missing = [name for name in (*operands, *self._names) if name not in values]
         if missing:
             raise TypeError(f"{self.__name__}: argument '{missing[0]}' is missing")
-        inputs += args[len(positional) :]
-        key = tuple((name, repr(values[name])) for name in self._names)
-        return self._kept(key, _Values(values))(*inputs, **kwargs)
+        inputs = [values.pop(name) for name in operands]
+        return [*inputs, *args[len(positional) :]], values
 
     def _make(self, key: Any, values: _Values) -> Any:
         member = self._members[0]

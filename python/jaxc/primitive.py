@@ -89,9 +89,9 @@ def _sharding(
         return None
     if function.description.effect:
         raise NotImplementedError(
-            f"{function.__name__}: has effects ('#pragma jaxc effect'), and this program is "
-            "for several devices, on which they would have no order; call it inside "
-            "jax.shard_map, where each device calls it for itself"
+            f"{function.__name__}: has effects, and this program is for several devices, on "
+            "which they would have no order; call it inside jax.shard_map, where each device "
+            "calls it for itself"
         )
     shapes_in = [aval.shape for aval in ctx.avals_in]
     text = sharding.rule(function.description, shapes_in, [a.shape for a in ctx.avals_out])

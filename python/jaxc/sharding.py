@@ -86,7 +86,7 @@ def explicit(
             if axis >= own:
                 raise ValueError(
                     f"{name}: argument '{parameter}' is sharded over mesh axis {names!r} on "
-                    f"its core axis {axis - own}, which the C function needs whole; "
+                    f"its core axis {axis - own}, which the function needs whole; "
                     "jax.sharding.reshard it first"
                 )
             position = most - own + axis
@@ -202,7 +202,7 @@ class Partitioner:
             axis = next(i for i, count in enumerate(tiles) if count > 1)
             what = (
                 f"{self.description.name}: argument '{parameter.name}' is sharded over "
-                f"{tiles[axis]} devices on its core axis {axis}, which the C function needs "
+                f"{tiles[axis]} devices on its core axis {axis}, which the function needs "
                 "whole"
             )
             if config.forbid_gather or self.forbid_gather:

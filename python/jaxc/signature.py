@@ -49,7 +49,7 @@ class Signature:
         return dims, steps
 
 
-def parse(text: str) -> Signature:
+def parse(text: str, *, needs_output: bool = True) -> Signature:
     """Reads a signature. Axes are names, integers, and + - * // over them.
 
     Raises:
@@ -65,7 +65,7 @@ def parse(text: str) -> Signature:
         )
         for side in (left, right)
     ]
-    if not sides[1]:
+    if not sides[1] and needs_output:
         raise ValueError(f"signature {text!r} has no output")
     if len(dims) > MAX_DIMS or len(sides[0]) + len(sides[1]) >= MAX_PARAMETERS:
         raise ValueError(

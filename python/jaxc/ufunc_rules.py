@@ -243,6 +243,13 @@ def jvp(function: Function, known: Rule | Callable[..., Any]) -> Callable[..., A
     return apply
 
 
+def _like(tangent: Any, primal: Any) -> Any:
+    """In the primal's dtype; one that has none, as of an integer, stays as it is."""
+    if tangent.dtype == jax.dtypes.float0:
+        return tangent
+    return tangent.astype(primal.dtype)
+
+
 def _of_jax(function: Function, same: Callable[..., Any]) -> Callable[..., Any]:
     def apply(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         moved = [k for k, t in enumerate(tangents) if type(t) is not SymbolicZero]
@@ -256,6 +263,6 @@ def _of_jax(function: Function, same: Callable[..., Any]) -> Callable[..., Any]:
         out = function(*primals)
         at, along = [primals[k] for k in moved], [tangents[k] for k in moved]
         _, tangent = jax.jvp(of_moved, at, along)
-        return out, jax.tree.map(lambda t, o: t.astype(o.dtype), tangent, out)
+        return out, jax.tree.map(_like, tangent, out)
 
     return apply

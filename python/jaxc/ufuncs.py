@@ -12,12 +12,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxc import _jaxc, adopt, signature, ufunc_rules  # type: ignore[attr-defined]
 from jaxc.description import DTYPES, Bound, Description, Parameter, Role
-from jaxc.function import X64, Function, OverloadedFunction
+from jaxc.function import Function, OverloadedFunction, cheapest
 
 #: Type numbers of NumPy's own, which are the same in every NumPy: its dtype.
 _TYPES: dict[int, np.dtype[Any]] = {
@@ -50,7 +49,7 @@ class Ufunc(OverloadedFunction):
     def _read(self, ufunc: Any) -> None:
         """Describes the loops; each is made when it is called for the first time."""
         self._ufunc = ufunc
-        types, cores, _ = _jaxc.ufunc_loops(ufunc)
+        types, cores, *_ = _jaxc.ufunc_loops(ufunc)
         self._types = list(dict.fromkeys(t for t in types if all(n in _TYPES for n in t)))
         self._numbers = {t: types.index(t) for t in self._types}
         seen = set()
@@ -79,11 +78,9 @@ class Ufunc(OverloadedFunction):
         return self._options()[0].signature
 
     def _choose(self, args: Sequence[Any], kwargs: Any) -> Function | None:
-        # Numbers of Python alone fit several loops: JAX's widest type is meant.
-        x64 = jax.config.jax_enable_x64
-        for types in sorted(self._types, key=lambda t: _is_wide(t) != x64):
-            if self._fits(self._descriptions[types], args, kwargs):
-                return self._member(types)
+        at = cheapest(self._options(), args, kwargs)
+        if at is not None:
+            return self._member(self._types[at])
         if self._compile(args, kwargs):
             return self._choose(args, kwargs)
         return None
@@ -97,7 +94,11 @@ class Ufunc(OverloadedFunction):
             return False
         before = self._ufunc.ntypes
         numba = importlib.import_module("numba")
-        self._owner.add(tuple(numba.from_dtype(np.dtype(d)) for d in dtypes))
+        try:
+            self._owner.add(tuple(numba.from_dtype(np.dtype(d)) for d in dtypes))
+        except NotImplementedError as error:
+            given = ", ".join(str(d) for d in dtypes)
+            raise TypeError(f"{self.__name__}: numba compiles nothing for ({given})") from error
         if self._ufunc.ntypes == before:
             return False
         self._read(self._ufunc)
@@ -159,14 +160,20 @@ class Ufunc(OverloadedFunction):
         sizes = _sizes(self._ufunc, self._core)
         made = _jaxc.adopt_ufunc(
             adopt.record(description), self._ufunc, self._owner, self._numbers[loop], sizes,
-            self._owner is not self._ufunc,
+            self._owner is not self._ufunc or self._raises(loop),
         )  # fmt: skip
         library = f"ufunc/{self._module or 'local'}"
         key = f"{library}:{self.__name__}"
-        library += adopt.unique(key, self._owner).removeprefix(key)  # "#2" of a second one
+        is_stable = self._module is not None
+        library += adopt.unique(key, self._owner, is_stable).removeprefix(key)
         dtypes = tuple(_TYPES[number].name for number in loop)
         recipe = (restore, self._module, self.__name__, dtypes)
         return adopt.publish(library, description, made, recipe)
+
+    def _raises(self, loop: tuple[int, ...]) -> bool:
+        """Whether the loop raises exceptions of Python: integers to negative powers."""
+        is_power = self._module == "numpy" and self.__name__ == "power"
+        return is_power and all(_TYPES[number].kind in "iu" for number in loop)
 
     # ---- derivatives ----
 
@@ -208,10 +215,6 @@ class Ufunc(OverloadedFunction):
         return f"<jaxc ufunc {self.__name__}, {len(self._types)} loops>"
 
 
-def _is_wide(loop: tuple[int, ...]) -> bool:
-    return any(_TYPES[number].name in X64 for number in loop)
-
-
 def _core(
     ufunc: Any, cores: Sequence[Sequence[int]]
 ) -> tuple[list[list[Bound]], list[str], list[str]]:
@@ -227,7 +230,7 @@ def _core(
 
 def _sizes(ufunc: Any, core: Any) -> tuple[tuple[int, int], ...]:
     """For each core dimension of the ufunc the description's, or its fixed size."""
-    _, cores, _ = _jaxc.ufunc_loops(ufunc)
+    _, cores, *_ = _jaxc.ufunc_loops(ufunc)
     out: dict[int, tuple[int, int]] = {}
     for bounds, numbers in zip(core[0], cores, strict=True):
         for bound, number in zip(bounds, numbers, strict=True):
@@ -303,17 +306,22 @@ def ufunc(u: Any, *, name: str | None = None) -> Ufunc:
     else:
         own = u.__name__
         module = _find(u, own) or ""
-    types, _, computes_sizes = _jaxc.ufunc_loops(inner)
+    types, _, computes_sizes, writes = _jaxc.ufunc_loops(inner)
     if computes_sizes:
         raise TypeError(
             f"{own}: {inner.signature} is not all that it asks of sizes: NumPy has it look at "
             "them in each call, which XLA's calls cannot; use jaxc.callback"
         )
     usable = [t for t in types if all(n in _TYPES for n in t)]
+    if writes:
+        raise TypeError(
+            f"{own}: writes into its inputs (writable_args), which are other computations' "
+            "too; give it an output, or write a C function with '#pragma jaxc inout(x)'"
+        )
     if not usable and (types or inner is u):
         raise TypeError(
-            f"{own}: has no inner loop over numbers, only {', '.join(inner.types) or 'none'}; "
-            "loops over Python objects need the interpreter: use jaxc.callback"
+            f"{own}: has no inner loop over numbers, only {', '.join(inner.types) or 'of text'}"
+            "; what is over Python objects, dates or text goes through jaxc.callback"
         )
     if not usable and getattr(u, "signature", None) is not None and not inner.ntypes:
         raise TypeError(

@@ -91,7 +91,8 @@ static PyMethodDef methods[] = {
      "Reads a ufunc.\n\n"
      "Returns:\n"
      "  ((type number of each operand, ...) for each loop, (core dimension of each axis, ...)\n"
-     "  for each operand, whether a function of its own computes sizes)."},
+     "  for each operand, whether a function of its own computes sizes, whether it writes\n"
+     "  into inputs)."},
     {"adopt_callback", jaxci_adopt_callback, METH_VARARGS,
      "adopt_callback(record, function, helper, dtypes, is_vectorized, /)\n--\n\n"
      "Makes a handler that calls function(*inputs, *outputs, **statics) on arrays of XLA's\n"

@@ -70,12 +70,13 @@ static int ufunc_rows(const long long *dims, char *const *data, const long long 
   const ufunc_adopted *const self = (const ufunc_adopted *)(const void *)call->self;
   char text[512];
   jaxci_held held;
-  if (!self->may_raise) {
+  if (!self->may_raise && PyGILState_GetThisThreadState() == NULL) {
     run_loop(self, dims, data, strides, count);
     return 0;
   }
-  /* The loop takes the interpreter's lock for an exception, which would be gone with the
-   * thread's state if we did not keep one. */
+  /* A loop that raises an exception takes the interpreter's lock for it, and leaves it to
+   * the thread's state: one of Python's own threads must not keep it, and in another thread
+   * it would be gone with the state that the loop had made. */
   if (!jaxci_interpreter_take(&held)) {
     jaxci_adopted_fail(call, fault, -1, JAXCI_NO_INTERPRETER);
     return 1;
@@ -119,6 +120,7 @@ static PyUFuncObject *ufunc_fields(PyObject *object) {
 PyObject *jaxci_ufunc_loops(PyObject *module, PyObject *ufunc) {
   PyUFuncObject *u;
   PyObject *out, *cores;
+  int computes, writes = 0;
   (void)module;
   if (jaxci_numpy_ready() != 0) return NULL;
   u = ufunc_fields(ufunc);
@@ -146,9 +148,12 @@ PyObject *jaxci_ufunc_loops(PyObject *module, PyObject *ufunc) {
     Py_XDECREF(out);
     return NULL;
   }
-  return Py_BuildValue("(NNO)", out, cores,
-                       u->core_enabled && u->process_core_dims_func != NULL ? Py_True
-                                                                            : Py_False);
+  for (int k = 0; k < u->nin; k++) {
+    writes |= (u->op_flags[k] & (NPY_ITER_READWRITE | NPY_ITER_WRITEONLY)) != 0;
+  }
+  computes = u->core_enabled && u->process_core_dims_func != NULL;
+  return Py_BuildValue("(NNOO)", out, cores, computes ? Py_True : Py_False,
+                       writes ? Py_True : Py_False);
 }
 
 static int fill_sizes(ufunc_adopted *self, const PyUFuncObject *u, PyObject *sizes) {

@@ -65,6 +65,8 @@ float powered(float x, int power, const char *kind) {
   for (int i = 0; i < power; i++) y *= x;
   return strcmp(kind, "negative") == 0 ? -y : y;
 }
+#pragma jaxc static(power)
+float raised(int power, float x) { return power == 2 ? x * x : x; }
 #pragma jaxc scalar(y)
 int root(double x, double *y) {
   *y = sqrt(x);
@@ -198,7 +200,10 @@ def test_static_values_and_dimensions(lib: Any) -> None:
     with pytest.raises(TypeError, match=r"static argument 'power' is 1\.5, expected int32"):
         lib.powered.numpy(x, 1.5, kind="")
     with pytest.raises(TypeError, match="'power' is given by position and by name"):
-        lib.powered.numpy(x, 2, power=3, kind="")
+        lib.powered.numpy(x, 2, power=3)
+    np.testing.assert_array_equal(lib.powered.numpy(kind="", x=x, power=2), x * x)
+    np.testing.assert_array_equal(lib.raised.numpy(x, power=2), x * x)
+    np.testing.assert_array_equal(lib.raised.numpy(2, x), x * x)
     out = np.empty(3, f)
     assert lib.powered.numpy(x, 1, "", out=out) is out
     with pytest.raises(TypeError, match=r"'n' must be an int, got 2\.0"):

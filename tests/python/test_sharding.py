@@ -67,14 +67,14 @@ def test_inside_shard_map_each_device_calls_its_own_part(outcome: Outcome) -> No
 def test_effects_of_several_devices_have_no_order(outcome: Outcome) -> None:
     assert outcome["effects"]["manual"]
     assert outcome["effects"]["automatic"] == (
-        "noted: has effects ('#pragma jaxc effect'), and this program is for several devices, on "
+        "noted: has effects, and this program is for several devices, on "
         "which they would have no order; call it inside jax.shard_map, where each device calls "
         "it for itself"
     )
 
 
 GATHER = (
-    "times: argument 'x' is sharded over 4 devices on its core axis 0, which the C function "
+    "times: argument 'x' is sharded over 4 devices on its core axis 0, which the function "
     "needs whole"
 )
 
@@ -117,7 +117,7 @@ def test_explicit_mode_has_shardings_in_its_types(outcome: Outcome) -> None:
 def test_explicit_mode_gathers_nothing_by_itself(outcome: Outcome) -> None:
     found = outcome["explicit"]
     assert found["core"] == (
-        "times: argument 'x' is sharded over mesh axis 'x' on its core axis 0, which the C "
+        "times: argument 'x' is sharded over mesh axis 'x' on its core axis 0, which the "
         "function needs whole; jax.sharding.reshard it first"
     )
     assert found["conflict"] == (

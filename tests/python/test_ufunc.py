@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import textwrap
 import threading
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -123,14 +125,34 @@ def test_dtypes_choose_the_loop_exactly(x64: None) -> None:
         jv(x.astype(np.float32), x)
 
 
-def test_numbers_of_python_are_wide_with_x64() -> None:
-    gamma = jaxc.ufunc(special.gamma)
-    assert gamma(5.0).dtype == np.float32
-    assert gamma(5.0) == 24
+@pytest.mark.parametrize("wide", [False, True])
+def test_numbers_without_a_dtype_have_that_of_jax(wide: bool) -> None:
+    with _x64(wide):
+        real, whole = jnp.asarray(0.0).dtype, jnp.asarray(0).dtype
+        add, exp, sqrt = (jaxc.ufunc(u) for u in (np.add, np.exp, np.sqrt))
+        for value, expected, dtype in [
+            (add(100, 100), 200, whole), (add(1, 2.5), 3.5, real), (exp(12.0), np.exp(12), real),
+            (jax.jit(exp)(12.0), np.exp(12), real), (sqrt(4), 2, real), (sqrt(1e6), 1000, real),
+            (jaxc.ufunc(special.gamma)(5.0), 24, real),
+            (add(jnp.full(2, 1e5), 2.0)[0], 100002, real),
+            (jax.lax.fori_loop(0, 200, lambda i, c: add(c, i), 0), 19900, whole),
+            (jaxc.ufunc(np.logical_and)(True, False), False, np.dtype(bool)),
+            (jax.grad(jaxc.ufunc(np.hypot))(3.0, 4.0), 0.6, real),
+        ]:  # fmt: skip
+            assert value.dtype == dtype
+            np.testing.assert_allclose(value, expected, rtol=1e-6)
+        # beside an array, a number is what the loop has
+        half = jnp.ones(2, jnp.float16)
+        assert jaxc.ufunc(np.power)(half, 2).dtype == np.float16
+        assert jaxc.ufunc(np.ldexp)(half, 3).dtype == np.float16
 
 
-def test_numbers_of_python_with_x64(x64: None) -> None:
-    assert jaxc.ufunc(special.gamma)(5.0).dtype == np.float64
+@contextlib.contextmanager
+def _x64(wide: bool) -> Iterator[None]:
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", wide)
+    yield
+    jax.config.update("jax_enable_x64", before)
 
 
 def test_wide_loops_say_what_they_need() -> None:
@@ -375,6 +397,47 @@ def test_exceptions_of_numba_arrive() -> None:
         thread.join()
 
 
+@needs_numba
+def test_loops_that_write_into_inputs_are_refused() -> None:
+    @numba.guvectorize(["float32[:], float32[:]"], "(n)->(n)", writable_args=(0,))
+    def overwrites(x: Any, out: Any) -> None:
+        x[0] = 5
+        out[:] = x
+
+    with pytest.raises(TypeError, match="overwrites: writes into its inputs"):
+        jaxc.ufunc(overwrites)
+
+
+def test_exceptions_of_a_loop_arrive_and_stay_with_it() -> None:
+    power = jaxc.ufunc(np.power)
+
+    @jaxc.callback("()->()")
+    def innocent(x: Any, out: Any) -> None:
+        out[()] = float("1.5")
+
+    text = "power: ValueError: Integers to negative integer powers are not allowed"
+    for n in (1, 3_000_000):
+        threes = jnp.full(n, 3, jnp.int32)
+        with pytest.raises(JaxRuntimeError, match=text):
+            jax.block_until_ready(jax.jit(power)(threes, -threes))
+    with pytest.raises(JaxRuntimeError, match=text):
+        jax.block_until_ready(jax.jit(lambda x: innocent(power(x, -x) * 1.0))(jnp.int32(3)))
+    with (
+        special.errstate(all="raise"),
+        pytest.raises(JaxRuntimeError, match="psi: SpecialFunctionError"),
+    ):
+        jaxc.ufunc(special.psi)(0.0)
+    assert innocent(1.0) == 1.5
+
+
+def test_masks_and_exponents_are_constants_to_derivatives() -> None:
+    isnan, frexp = jaxc.ufunc(np.isnan), jaxc.ufunc(np.frexp)
+    x = jnp.array([1.0, 7.0])
+    slope = jax.grad(lambda x: jnp.where(isnan(x), 0.0, x).sum())(x)
+    np.testing.assert_array_equal(slope, [1, 1])
+    np.testing.assert_array_equal(jax.grad(lambda x: frexp(x)[0].sum())(x), [0.5, 0.125])
+
+
 # ---- refusals, processes ----
 
 
@@ -384,7 +447,8 @@ def test_what_is_no_ufunc_is_refused() -> None:
     with pytest.raises(TypeError, match=r"a Python function goes through jaxc\.callback"):
         jaxc.ufunc(len)
     with pytest.raises(
-        TypeError, match=r"has no inner loop over numbers, only O->O; loops over Python objects"
+        TypeError,
+        match=r"has no inner loop over numbers, only O->O; what is over Python objects",
     ):
         jaxc.ufunc(np.frompyfunc(lambda x: x, 1, 1))
     with pytest.raises(TypeError, match="has no inner loop over numbers"):
@@ -420,6 +484,7 @@ def test_arguments_by_name() -> None:
 
 
 def test_a_program_in_another_process(tmp_path: Any) -> None:
+    pytest.importorskip("flatbuffers", reason="exporting needs flatbuffers")
     path = tmp_path / "program"
     x = np.linspace(0, 3, 4).astype(np.float32)
     f = jax.jit(lambda x: jaxc.ufunc(special.jv)(1.0, x) + jaxc.ufunc(np.hypot)(x, x))
