@@ -7,12 +7,14 @@
 import jaxc.derivative  # noqa: F401 (registers the derivative rules of the primitives)
 from jaxc import config, host
 from jaxc.binding import bind
-from jaxc.callbacks import CallbackContext, callback, register_callback
+from jaxc.callbacks import callback
 from jaxc.check import check
 from jaxc.compiler import include_dir
 from jaxc.exporting import bundle, deserialize, export, load_bundle
-from jaxc.function import Function, OverloadedFunction, overload
+from jaxc.function import Function
 from jaxc.library import Library, compile, load
+from jaxc.overloads import OverloadedFunction, overload
+from jaxc.raw_callbacks import CallbackContext, register_callback
 from jaxc.registration import register
 from jaxc.sharding import GatherWarning
 from jaxc.ufuncs import ufunc

@@ -7,16 +7,12 @@ what costs is the interpreter's own call.
 
 from __future__ import annotations
 
-import atexit
-import collections
 import dataclasses
 import functools
 import importlib
 import inspect
-import os
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,27 +21,24 @@ import jax.numpy as jnp
 import numpy as np
 from jax.errors import JaxRuntimeError
 
-from jaxc import _jaxc, adopt, compat, registration  # type: ignore[attr-defined]
+from jaxc import _jaxc, adopt, compat, interpreter  # type: ignore[attr-defined]
+from jaxc.callback_inputs import (
+    NUMBERS,
+    STATICS,
+    dtype_rule,
+    numbers_as_arrays,
+    parameters_of,
+    parse_signature,
+    plain,
+    static_type,
+)
 from jaxc.description import DTYPES, STRING, Description, Parameter, Role
-from jaxc.function import Function, OverloadedFunction
-from jaxc.signature import Signature, parse
+from jaxc.function import Function
+from jaxc.overloads import OverloadedFunction
 
-_NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
-#: Type of a static value -> what XLA sends it as.
-_STATICS: Mapping[type, int] = {
-    bool: _NUMBERS[np.dtype(np.bool_)],
-    int: _NUMBERS[np.dtype(np.int64)],
-    float: _NUMBERS[np.dtype(np.float64)],
-    complex: _NUMBERS[np.dtype(np.complex128)],
-    str: STRING,
-}
 #: Keywords of every ufunc.
 _OF_UFUNCS = frozenset(("out", "axes", "axis", "keepdims", "casting", "order", "subok"))
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
-#: Exceptions of the last calls, by the text of their traceback, for eager calls to show.
-_raised: collections.OrderedDict[str, BaseException] = collections.OrderedDict()
-_raised_lock = threading.Lock()
 #: Callbacks that were given a name, by it.
 _named: dict[str, Callback] = {}
 
@@ -75,10 +68,10 @@ class Callback(OverloadedFunction):
         super().__init__(own.rpartition(".")[2], ())
         self._qualname = own
         self._module = module or getattr(function, "__module__", None) or "local"
-        self._parsed = _parse(self.__name__, text, effect)
+        self._parsed = parse_signature(self.__name__, text, effect)
         self._text = text.replace(" ", "")
-        self._dtype = _dtype_rule(self.__name__, dtype, self._parsed)
-        self._names, self._static_defaults, self._any_static = _parameters(
+        self._dtype = dtype_rule(self.__name__, dtype, self._parsed)
+        self._names, self._static_defaults, self._any_static = parameters_of(
             self.__name__, function, self._parsed
         )
         self._members: dict[Any, Function] = {}
@@ -116,7 +109,7 @@ class Callback(OverloadedFunction):
                 jax.block_until_ready(results)
             return results
         except (JaxRuntimeError, ValueError) as error:  # the second is JAX's, for some
-            cause = _cause(str(error))
+            cause = interpreter.cause(str(error))
             if cause is None:
                 raise
             if not isinstance(cause, Exception):  # such as KeyboardInterrupt
@@ -128,7 +121,7 @@ class Callback(OverloadedFunction):
     ) -> tuple[Function, Sequence[Any], Mapping[str, Any]]:
         """The member for these arguments, and its arguments."""
         inputs, statics = self._bind(args, kwargs)
-        inputs = _numbers_as_arrays(self.__name__, self._names, inputs)
+        inputs = numbers_as_arrays(self.__name__, self._names, inputs)
         return self._choice(tuple(np.dtype(a.dtype) for a in inputs), statics), inputs, statics
 
     def _bind(
@@ -161,7 +154,7 @@ class Callback(OverloadedFunction):
         if missing:
             raise TypeError(f"{name}: argument '{missing[0]}' is missing")
         for key, default in self._static_defaults.items():
-            if statics[key] is default and type(default) not in _STATICS:
+            if statics[key] is default and type(default) not in STATICS:
                 del statics[key]  # such as None, which the function itself supplies
         return [values[key] for key in names], statics
 
@@ -176,7 +169,7 @@ class Callback(OverloadedFunction):
     ) -> Function:
         dims = {self._parsed.dims[i] for i in self._static_dims}
         types = tuple(
-            (key, _static_type(self.__name__, key, value))
+            (key, static_type(self.__name__, key, value))
             for key, value in sorted(statics.items())
             if key not in dims
         )
@@ -209,7 +202,11 @@ class Callback(OverloadedFunction):
             for p in description.parameters
         ]
         made = _jaxc.adopt_callback(
-            adopt.record(description), self.function, _text_of, tuple(kinds), self._vectorized
+            adopt.record(description),
+            self.function,
+            interpreter.text_of,
+            tuple(kinds),
+            self._vectorized,
         )
         own = f"callback/{self._module}"
         key = f"{own}:{self._qualname}"
@@ -233,7 +230,7 @@ class Callback(OverloadedFunction):
             declared.append(declaration)
             role = Role.INPUT if i < count else Role.OUTPUT
             parameters.append(
-                Parameter(name, declaration, role, _NUMBERS[dtype], len(bounds), bounds)
+                Parameter(name, declaration, role, NUMBERS[dtype], len(bounds), bounds)
             )
         dims, solve = self._parsed.solved(parameters, 1 + count)
         for name, number in types:
@@ -270,7 +267,7 @@ class Callback(OverloadedFunction):
             own = {*self._names, *self._static_defaults, *self._parsed.dims}
             rest = {k: v for k, v in kwargs.items() if k in _OF_UFUNCS and k not in own}
             given = {k: v for k, v in kwargs.items() if k not in rest}
-            arrays = [a if isinstance(a, np.ndarray) else _plain(a) for a in args]
+            arrays = [a if isinstance(a, np.ndarray) else plain(a) for a in args]
             member, inputs, statics = self.chosen(arrays, given)
             return member.numpy(*map(np.asarray, inputs), **statics, **rest)
 
@@ -370,180 +367,6 @@ def callback(
     return decorate
 
 
-# ---- definitions ----
-
-
-def _parse(name: str, text: str, effect: bool) -> Signature:
-    try:
-        return parse(text, needs_output=not effect)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-
-
-def _dtype_rule(
-    name: str, dtype: Any, parsed: Signature
-) -> Callable[[tuple[np.dtype[Any], ...]], tuple[np.dtype[Any], ...]]:
-    """(dtypes of inputs) -> dtypes of outputs."""
-    count = len(parsed.outputs)
-    if dtype is None and parsed.outputs and not parsed.inputs:
-        raise TypeError(f"{name}: has no inputs, so give the dtype of its outputs, dtype=...")
-
-    def of(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
-        found = dtype
-        if not count:
-            return ()
-        if found is None:
-            found = functools.reduce(jnp.promote_types, dtypes)
-        elif callable(found) and not isinstance(found, type):
-            found = found(*dtypes)
-        many = found if isinstance(found, (tuple, list)) else (found,) * count
-        if len(many) != count:
-            raise TypeError(f"{name}: has {count} outputs, got {len(many)} dtypes: {found!r}")
-        out = tuple(np.dtype(one) for one in many)
-        for one in out:
-            if one not in _NUMBERS:
-                raise TypeError(f"{name}: an output of dtype {one} is not possible in JAX")
-        return out
-
-    if dtype is not None and (isinstance(dtype, type) or not callable(dtype)):
-        of(())  # what is wrong is wrong at once
-    return of
-
-
-def _parameters(
-    name: str, function: Callable[..., Any], parsed: Signature
-) -> tuple[list[str], dict[str, Any], bool]:
-    """Names of arrays, defaults of static values, and whether it takes any."""
-    inputs, outputs = len(parsed.inputs), len(parsed.outputs)
-    count = inputs + outputs
-    letters = [f"x{i + 1}" for i in range(inputs)] + [f"out{i + 1}" for i in range(outputs)]
-    try:
-        found = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # as of some functions written in C
-        return letters, {}, False
-    positional = [p for p in found if p.kind in _POSITIONAL]
-    takes_more = any(p.kind == inspect.Parameter.VAR_POSITIONAL for p in found)
-    needed = sum(p.default is inspect.Parameter.empty for p in positional)
-    if needed > count or (len(positional) < count and not takes_more):
-        takes = ", ".join(p.name for p in positional) or "none"
-        raise TypeError(
-            f"{name}: takes {len(positional)} positional arguments ({takes}), and is called "
-            f"with {inputs} inputs and {outputs} outputs to write into; "
-            + (
-                "a method goes in bound: jaxc.callback(...)(object.method)"
-                if positional and positional[0].name == "self"
-                else "static values are keyword-only, after *"
-            )
-        )
-    names = [p.name for p in positional[:count]]
-    names += letters[len(names) :]
-    statics = {p.name: p.default for p in found if p.kind == inspect.Parameter.KEYWORD_ONLY}
-    read = {dim for bounds in parsed.inputs for bound in bounds for dim in bound.dims}
-    keywords = {dim for number, dim in enumerate(parsed.dims) if number not in read}
-    clash = sorted(keywords & (set(names[:inputs]) | set(statics)))
-    if clash:
-        raise TypeError(
-            f"{name}: '{clash[0]}' is an argument, and an axis that no input has, which is a "
-            "keyword too"
-        )
-    any_static = any(p.kind == inspect.Parameter.VAR_KEYWORD for p in found)
-    return names, statics, any_static
-
-
-# ---- values ----
-
-
-def _static_type(name: str, key: str, value: Any) -> int:
-    if isinstance(value, compat.Tracer):
-        raise TypeError(
-            f"{name}: '{key}' is static and must be a Python value, got a traced "
-            f"{value.aval.str_short()}; make it an input, or under jit give "
-            f"static_argnames='{key}'"
-        )
-    if isinstance(value, np.generic):
-        value = value.item()
-    if type(value) not in _STATICS:
-        raise TypeError(
-            f"{name}: static value '{key}' must be a bool, int, float, complex or str, got "
-            f"{value!r}"
-        )
-    return _STATICS[type(value)]
-
-
-def _numbers_as_arrays(name: str, names: Sequence[str], inputs: Sequence[Any]) -> list[Any]:
-    """Inputs with a dtype. A number takes that of the arrays of its kind, or JAX's default."""
-    out = []
-    for key, value in zip(names, inputs, strict=False):
-        if not isinstance(value, jax.Array) and hasattr(value, "__jax_array__"):
-            value = value.__jax_array__()
-        is_number = isinstance(value, (bool, int, float, complex))
-        if not is_number and not isinstance(value, (np.ndarray, np.generic, jax.Array)):
-            raise TypeError(
-                f"{name}: argument '{key}' is a {type(value).__name__}, expected an array"
-            )
-        if not is_number and value.dtype not in _NUMBERS:
-            raise TypeError(
-                f"{name}: argument '{key}' has dtype {value.dtype}, which a NumPy view of "
-                "XLA's memory cannot have"
-            )
-        out.append(value)
-    strong = [np.dtype(a.dtype) for a in out if hasattr(a, "dtype") and not _is_weak(a)]
-    for i, value in enumerate(out):
-        if not _is_weak(value):
-            continue
-        kind = jnp.result_type(value)
-        same = [d for d in strong if _kind(d) == _kind(kind)]
-        out[i] = jnp.asarray(value, jnp.result_type(*same) if same else kind)
-    return out
-
-
-def _kind(dtype: Any) -> str:
-    kind: str = np.dtype(dtype).kind
-    return {"V": "f", "u": "i"}.get(kind, kind)
-
-
-def _is_weak(value: Any) -> bool:
-    is_number = isinstance(value, (bool, int, float, complex))
-    if is_number and not isinstance(value, np.generic):
-        return True
-    return bool(getattr(value, "weak_type", False))
-
-
-def _plain(value: Any) -> Any:
-    """A list, or what else NumPy takes, as an array; a number as it is."""
-    is_number = isinstance(value, (bool, int, float, complex))
-    return value if is_number else np.asarray(value)
-
-
-# ---- exceptions ----
-
-
-def _text_of(exception: BaseException) -> tuple[str, str]:
-    """First line and traceback of an exception, whose frames let go of the arrays."""
-    first = _printable("".join(traceback.format_exception_only(exception)).strip())
-    whole = _printable("".join(traceback.format_exception(exception)).rstrip())
-    if exception.__traceback__ is not None:
-        traceback.clear_frames(exception.__traceback__)
-    with _raised_lock:
-        _raised[whole] = exception
-        while len(_raised) > 8:
-            _raised.popitem(last=False)
-    return first, whole
-
-
-def _printable(text: str) -> str:
-    """The text in UTF-8, which has no halves of surrogate pairs."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _cause(text: str) -> BaseException | None:
-    with _raised_lock:
-        for whole in reversed(_raised):
-            if whole in text:
-                return _raised.pop(whole)
-    return None
-
-
 # ---- other processes ----
 
 
@@ -586,76 +409,3 @@ def find(
         return False
     found.member(dtypes, types)
     return True
-
-
-# ---- the raw form ----
-
-
-@dataclasses.dataclass(frozen=True)
-class CallbackContext:
-    """What a raw callback is told about its call.
-
-    Attributes:
-      stage: "execute"; Python functions run at no other.
-      platform: "cpu".
-      device_ordinal: which of the process's devices; None where the runtime does not tell.
-      run_id: a number that all calls of one execution share; None where it does not tell.
-      stream: of the device; None on CPUs.
-    """
-
-    stage: str
-    platform: str
-    device_ordinal: int | None
-    run_id: int | None
-    stream: int | None
-
-
-_raw: dict[str, Any] = {}
-
-
-def register_callback(
-    name: str,
-    func: Callable[[list[Any], list[Any], dict[str, Any], CallbackContext], None],
-) -> None:
-    """Registers a Python function as a CPU target for ``jax.ffi.ffi_call(name, ...)``.
-
-    It is called with lists of NumPy views of inputs (read-only) and outputs (to be written in
-    place; None in the place of a token), a dictionary of the attributes (NumPy scalars and
-    arrays, str, dictionaries), and a `CallbackContext`. It may keep none of the arrays.
-
-    >>> def scale(inputs, outputs, attrs, ctx):
-    ...     np.multiply(inputs[0], attrs["factor"], out=outputs[0])
-    >>> jaxc.register_callback("scale", scale)
-    >>> jax.ffi.ffi_call("scale", jax.typeof(x))(x, factor=np.float32(2))
-
-    Args:
-      name: of the target. Registering the same function again does nothing.
-
-    Raises:
-      ValueError: when another handler has the name.
-    """
-    if not callable(func):
-        raise TypeError(f"register_callback {name!r}: takes a function, got {func!r}")
-    if _raw.get(name) is func:
-        return
-    if name in registration.targets():
-        raise ValueError(
-            f"register_callback {name!r}: another handler has this name; names stay for the "
-            "life of the process, so choose a new one"
-        )
-    handler, _ = _jaxc.adopt_raw_callback(name, func, _text_of, dict(DTYPES), CallbackContext)
-    registration.register(name, handler)
-    _raw[name] = func
-
-
-def _close() -> None:
-    """Ends callbacks before the interpreter: what still runs then gets an error."""
-    try:
-        jax.effects_barrier()
-    finally:
-        _jaxc.close_interpreter()
-
-
-atexit.register(_close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_jaxc.after_fork)

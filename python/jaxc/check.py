@@ -14,8 +14,9 @@ import numpy as np
 from jaxc import host, shapes
 from jaxc.derivative import statics_for
 from jaxc.description import OPERANDS, RESULTS, Parameter, Role
-from jaxc.function import Function, OverloadedFunction
+from jaxc.function import Function
 from jaxc.link import Kernel
+from jaxc.overloads import OverloadedFunction
 from jaxc.primitive import Statics
 
 

@@ -12,8 +12,9 @@ from typing import Any
 from jaxc import _jaxc, targets  # type: ignore[attr-defined]
 from jaxc.build import Options, Source, build, read_sources
 from jaxc.description import Bound, Description, Dim, Parameter, Role
-from jaxc.function import Function, OverloadedFunction
+from jaxc.function import Function
 from jaxc.link import link
+from jaxc.overloads import OverloadedFunction
 
 _SERIAL, _EFFECT = 1, 2
 _NONDIFFERENTIABLE, _LINEAR, _ZERO = 1, 2, 4

@@ -16,7 +16,8 @@ import numpy as np
 
 from jaxc import _jaxc, adopt, signature, ufunc_rules  # type: ignore[attr-defined]
 from jaxc.description import DTYPES, Bound, Description, Parameter, Role
-from jaxc.function import Function, OverloadedFunction, cheapest
+from jaxc.function import Function
+from jaxc.overloads import OverloadedFunction, cheapest
 
 #: Type numbers of NumPy's own, which are the same in every NumPy: its dtype.
 _TYPES: dict[int, np.dtype[Any]] = {
