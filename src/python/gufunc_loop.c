@@ -25,7 +25,8 @@ static int rank_of(const PyUFuncObject *u, int k) {
 
 /* Fills the batch with what shapes say; sizes: of each core dimension of the ufunc. Outputs
  * only when `with_outputs`, as before their sizes are known they have none. */
-static void fill_batch(const jaxci_gufunc_member *m, const npy_intp *sizes, int with_outputs,
+static void fill_batch(const jaxci_gufunc_member *m, const npy_intp *sizes,
+                       int with_outputs,
                        jaxci_batch *batch, operands *ops) {
   const jaxc_function *const f = &m->function;
   int64_t *next = ops->sizes;
@@ -91,7 +92,8 @@ static void fill_batch(const jaxci_gufunc_member *m, const npy_intp *sizes, int 
 
 /* ---- sizes of outputs ---- */
 
-static jaxc_status solve_sizes(const jaxci_gufunc_member *m, npy_intp *sizes, jaxc_message *message) {
+static jaxc_status solve_sizes(const jaxci_gufunc_member *m, npy_intp *sizes,
+                               jaxc_message *message) {
   const jaxc_function *const f = &m->function;
   jaxci_batch batch;
   operands ops;
@@ -124,7 +126,8 @@ static jaxc_status solve_sizes(const jaxci_gufunc_member *m, npy_intp *sizes, ja
 
 int jaxci_gufunc_core_dims(PyUFuncObject *ufunc, npy_intp *sizes) {
   const PyUFuncObject *const u = (const PyUFuncObject *)(const void *)ufunc;
-  const jaxci_gufunc_group *const g = (const jaxci_gufunc_group *)PyCapsule_GetPointer(u->obj, NULL);
+  const jaxci_gufunc_group *const g =
+      (const jaxci_gufunc_group *)PyCapsule_GetPointer(u->obj, NULL);
   jaxc_message message;
   if (g == NULL) return -1;
   if (solve_sizes(&g->members[0], sizes, &message) == JAXC_OK) return 0;
@@ -172,7 +175,8 @@ static int is_dense(const place *p, int rank, const int64_t *sizes) {
 }
 
 /* A row at a time, through the buffers of operands that have one. */
-static jaxc_status run_buffered(const jaxci_gufunc_member *m, jaxci_batch *batch, const operands *ops,
+static jaxc_status run_buffered(const jaxci_gufunc_member *m, jaxci_batch *batch,
+                                const operands *ops,
                                 place *places, npy_intp count, jaxc_message *message) {
   static const long long no_strides[JAXCI_MAX_SLOTS] = {0};
   const jaxc_function *const f = &m->function;
@@ -203,7 +207,8 @@ static jaxc_status run_buffered(const jaxci_gufunc_member *m, jaxci_batch *batch
 /* Gives a buffer to each operand that needs one, in one block; NULL in *block where none
  * does. An input that is an output's memory, as in f(x, out=x), needs one too: the loops
  * are compiled for arrays that do not overlap. */
-static int make_buffers(const jaxci_gufunc_member *m, const jaxci_batch *batch, const operands *ops,
+static int make_buffers(const jaxci_gufunc_member *m, const jaxci_batch *batch,
+                        const operands *ops,
                         place *places, char **block) {
   size_t total = 0;
   *block = NULL;
@@ -227,7 +232,8 @@ static int make_buffers(const jaxci_gufunc_member *m, const jaxci_batch *batch, 
   return 1;
 }
 
-static jaxc_status run(const jaxci_gufunc_member *m, jaxci_batch *batch, const operands *ops,
+static jaxc_status run(const jaxci_gufunc_member *m, jaxci_batch *batch,
+                       const operands *ops,
                        char **args, npy_intp count, const npy_intp *steps,
                        jaxc_message *message) {
   place places[JAXCI_MAX_SLOTS];
@@ -267,7 +273,8 @@ static const jaxc_abi_api no_api = {
     .struct_size = offsetof(jaxc_abi_api, internal_api),
     .api_version = {sizeof(jaxc_abi_version), NULL, JAXC_ABI_MAJOR, JAXC_ABI_MINOR}};
 
-static jaxc_status run_in_block(const jaxci_gufunc_member *m, jaxci_batch *batch, const operands *ops,
+static jaxc_status run_in_block(const jaxci_gufunc_member *m, jaxci_batch *batch,
+                                const operands *ops,
                                 char **args, npy_intp count, const npy_intp *steps,
                                 jaxc_message *message) {
   static const jaxc_abi_attrs no_attributes = {.struct_size = sizeof(jaxc_abi_attrs)};
