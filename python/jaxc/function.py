@@ -6,12 +6,14 @@ import functools
 import inspect
 import keyword
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.errors import JaxRuntimeError
 
 from jaxc import compat, numpy_form, sharding
 from jaxc.description import OPERANDS, RESULTS, STRING, Description, Parameter, Role
@@ -127,7 +129,9 @@ class Function:
         Raises:
           TypeError: for an argument of another dtype, a missing or unknown one.
           ValueError: for shapes that do not agree.
-          jax.errors.JaxRuntimeError: when the C function reports an error.
+          jax.errors.JaxRuntimeError: when the C function reports an error. In a program of
+            one's own JAX raises this, or a ValueError with the same text where the program has
+            run before.
         """
         if not kwargs:
             key: Any = tuple(map(type, args))
@@ -143,9 +147,14 @@ class Function:
                     if type(value) is float and _LARGEST_FLOAT < abs(value) < math.inf:
                         break  # jit would make it infinite
                 else:
+                    given = args
                     if self._static_places:
-                        return call(*[args[i] for i in self._operand_places])
-                    return call(*args)
+                        given = tuple([args[i] for i in self._operand_places])
+                    try:
+                        return call(*given)
+                    except ValueError as error:
+                        _raise_status(error)
+                        raise
         return self._call(args, kwargs)
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -157,7 +166,11 @@ class Function:
             for parameter, value in zip(self._operands, operands, strict=True)
         ]
         call = self._jitted_for(statics)
-        results = call(*converted)
+        try:
+            results = call(*converted)
+        except ValueError as error:
+            _raise_status(error)
+            raise
         if not kwargs and len(args) == len(self._positional):
             self._remember(args, call)
         return results
@@ -455,6 +468,12 @@ def _scalar(where: str, parameter: Parameter, value: Any) -> Any:
             raise OverflowError(f"{where} is {value}, too large for {dtype} {shown}")
         return converted
     return np.asarray(value, dtype)[()]
+
+
+def _raise_status(error: ValueError) -> None:
+    """JAX calls it a ValueError when a program that it has called before fails."""
+    if re.match(r"[A-Z_]+: \S+: ", str(error)):
+        raise JaxRuntimeError(str(error)) from None
 
 
 def _static_hint(name: str) -> str:

@@ -490,6 +490,16 @@ def test_a_status_raises_with_name_and_status(lib: jaxc.Library) -> None:
         np.testing.assert_array_equal(function(good, 3), good)
 
 
+def test_the_error_is_the_same_at_once_and_again() -> None:
+    lib = jaxc.compile(
+        "int f(int n, const float x[n], float y[n]) { y[0] = 1; return x[0] < 0; }"
+    )
+    for _ in range(3):  # JAX itself would raise ValueError from the second call on
+        lib.f(f32(2))
+        with pytest.raises(JaxRuntimeError, match="f: returned status 1"):
+            jax.block_until_ready(lib.f(-f32(2)))
+
+
 def test_a_status_names_the_first_bad_row(lib: jaxc.Library) -> None:
     x = jnp.array([[1.0], [-1.0], [-1.0]])
     with pytest.raises(
