@@ -272,6 +272,74 @@ def test_a_bound_that_is_nothing_is_refused() -> None:
     assert "bound 'm' is not a parameter, constant or macro" in (d.refusal or "")
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("\nvoid last(const double x[n], int n, double y[n]);",
+         "f.c:2: 'last' has parameter 'x' (const double x[n]) whose bound 'n' is a parameter to "
+         "its right; in C a bound can use only parameters to its left: put 'int n' before 'const "
+         "double x[n]'. The order of a library's function is fixed: write a small C file over it "
+         "that takes the size first and calls it"),
+        ("void f(int m, const double x[m][2 * n], int n, double y[n]) {}",
+         "'x' (const double x[m][2 * n]) whose bound 'n' is"),
+        ("void f(const double (*x)[n], int n, double y[3]) {}", "whose bound 'n' is a parameter"),
+        ("static void f(double x[static n], long n) {}", "put 'long n' before"),
+        ("#pragma jaxc hide\nvoid f(double x[n], long n) {}", "put 'long n' before"),
+        ("void f(int m, double n[n]) {}", "whose bound 'n' is the array itself"),
+        ("void f(double [n], int n);", "'f' has 'double [n]' whose bound 'n' is"),
+        # what is declared elsewhere is not at file scope before it
+        ("void g(int n); struct s { int n; };\nvoid f(double x[n], int n) {}\nint n;", "f.c:2:"),
+    ],
+)  # fmt: skip
+def test_an_array_before_its_size_is_an_error_with_file_and_line(
+    source: str, text: str
+) -> None:
+    with pytest.raises(DeclarationError) as caught:
+        describe(source)
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "prototype", ["enum { a = 1, n = 3 };", "enum size { n = 1 + 2 };", "#define n 3"]
+)
+def test_a_bound_that_is_a_constant_is_not_the_parameter_to_its_right(prototype: str) -> None:
+    d = one(f"{prototype}\nvoid f(const double x[n], int k, double y[k]) {{}}")
+    assert d.signature.endswith("->(k)")
+    if "enum" not in prototype:
+        return
+    d = one(f"{prototype}\nvoid f(const double x[n], int n, double y[n]) {{}}")
+    assert d.refusal is None
+    x, n, y = d.parameters
+    assert (x.bounds[0].constant, n.role, y.bounds[0].dim) == (3, Role.DIM, 0)
+    assert [dim.is_static for dim in d.dims] == [True]
+
+
+@pytest.mark.parametrize("outer", ["extern const int n;", "static const int m = 2, n = 3;"])
+def test_a_bound_that_is_a_global_variable_is_not_the_parameter_to_its_right(
+    outer: str,
+) -> None:
+    text = refusal(f"{outer}\nvoid f(const double x[n], int n, double y[3]) {{}}")
+    assert "parameter 'x' (const double x[n]): bound 'n' is not a parameter, const" in text
+
+
+def test_the_bound_of_a_typedef_is_not_a_parameter_of_its_name() -> None:
+    head = "enum { n = 3 }; typedef double vec[n];\n"
+    d = one(head + "void f(int n, const vec x, double y[n]) {}")
+    x = d.parameters[1]
+    assert (x.bounds[0].constant, d.parameters[2].bounds[0].dim) == (3, 0)
+    assert d.dims[0].is_static
+
+
+def test_a_pointer_before_all_integers_is_refused_with_what_c_needs() -> None:
+    text = refusal("double f(const double *x, int n) { return *x * n; }")
+    assert (
+        "a pointer to one value. A bound can use only parameters to its left, and 'n' is to "
+        "its right: put it first, or, where the order is fixed, write a small C file over it "
+        "that takes the size first and calls it"
+    ) in text
+    assert "to its right" not in refusal("double f(int n, const double *x) { return *x * n; }")
+
+
 def test_more_parameters_than_the_table_holds_are_refused() -> None:
     parameters = ", ".join(f"double a{i}" for i in range(64))
     assert "more than 64 parameters" in refusal(f"double f({parameters}) {{ return 0; }}")

@@ -12,7 +12,14 @@ from pycparser import c_ast, c_parser
 from jaxc.declare import pragmas
 from jaxc.declare.errors import DeclarationError
 from jaxc.declare.items import Item, Kind, Pragma, Text, blank_extensions, split
-from jaxc.declare.prototype import OLD_STYLE, Candidate, Reader, RefusedError, parameters_of
+from jaxc.declare.prototype import (
+    OLD_STYLE,
+    Candidate,
+    Reader,
+    RefusedError,
+    check_order,
+    parameters_of,
+)
 from jaxc.declare.types import Types, UnknownTypeError
 from jaxc.description import Description
 
@@ -53,7 +60,8 @@ def declare(units: Sequence[Unit]) -> list[list[Description]]:
       For each unit the functions whose chosen declaration stands in it, in file order.
 
     Raises:
-      DeclarationError: for a pragma that is unknown, misplaced or names no parameter.
+      DeclarationError: for a pragma that is unknown, misplaced or names no parameter, and
+        for an array before the parameter that is its size.
     """
     candidates: dict[str, list[Candidate]] = {}
     defined: set[str] = set()
@@ -194,6 +202,7 @@ def _parsed(
         return []
     candidate.name = node.name
     candidate.node = node
+    check_order(candidate)
     return [candidate]
 
 

@@ -51,6 +51,8 @@ OLD_STYLE = (
     "'double {0}(double x);', or write its parameters with their types"
 )
 
+_OVER = "write a small C file over it that takes the size first and calls it"
+
 
 def parameters_of(function: c_ast.FuncDecl) -> list[c_ast.Node]:
     parameters = list(function.args.params) if function.args is not None else []
@@ -59,6 +61,58 @@ def parameters_of(function: c_ast.FuncDecl) -> list[c_ast.Node]:
         if isinstance(inner, c_ast.TypeDecl) and inner.type.names == ["void"]:
             return []
     return parameters
+
+
+def _own_bounds(node: c_ast.Node) -> int:
+    """How many of a type's layers stand in the declaration, not in a typedef."""
+    count = 0
+    while not isinstance(node.type, (c_ast.TypeDecl, type(None))):
+        node, count = node.type, count + 1
+    return count
+
+
+def check_order(candidate: Candidate) -> None:
+    """Finds arrays before their sizes, which no compiler of C takes.
+
+    Raises:
+      DeclarationError: for a bound that is a parameter to its right, and nothing else.
+    """
+    if candidate.node is None:
+        return
+    nodes = parameters_of(candidate.node.type)
+    names = [getattr(node, "name", None) for node in nodes]
+    for position, node in enumerate(nodes):
+        later = [name for name in names[position:] if name is not None]
+        inner = getattr(node, "type", None)
+        while isinstance(inner, (c_ast.ArrayDecl, c_ast.PtrDecl)):
+            dim = inner.dim if isinstance(inner, c_ast.ArrayDecl) else None
+            inner = inner.type
+            for bound in () if dim is None else bounds.names(dim):
+                if bound not in later:
+                    continue
+                if candidate.types.is_declared(bound, candidate.item.start):
+                    continue  # the name is the global one until the parameter follows
+                raise _before_its_size(candidate, node, bound, nodes[names.index(bound)])
+
+
+def _before_its_size(
+    candidate: Candidate, node: c_ast.Node, bound: str, size: c_ast.Node
+) -> DeclarationError:
+    declaration, declared_size = (" ".join(bounds.text(n).split()) for n in (node, size))
+    where, remedy = "the array itself", "name another one"
+    if size is not node:
+        where = "a parameter to its right"
+        remedy = (
+            f"put '{declared_size}' before '{declaration}'. The order of a library's function "
+            f"is fixed: {_OVER}"
+        )
+    shown = f"parameter '{node.name}' ({declaration})" if node.name else f"'{declaration}'"
+    return DeclarationError(
+        candidate.item.file,
+        candidate.item.line,
+        f"'{candidate.name}' has {shown} whose bound '{bound}' is {where}; in C a bound can "
+        f"use only parameters to its left: {remedy}",
+    )
 
 
 class Reader:
@@ -143,10 +197,10 @@ class Reader:
     def _find_dims(self) -> None:
         """Integer parameters that stand in a bound are dimensions."""
         in_bounds: set[str] = set()
-        for ctype in self.ctypes:
-            for layer in ctype.layers:
+        for position, ctype in enumerate(self.ctypes):
+            for layer in ctype.layers[: _own_bounds(self.nodes[position])]:
                 if isinstance(layer, c_ast.Node):
-                    in_bounds.update(bounds.names(layer))
+                    in_bounds.update(set(bounds.names(layer)) & set(self.names[:position]))
         for index in self.grid.values():
             in_bounds.update(bounds.names(index.node))
         self.has_bounds = any(
@@ -250,24 +304,45 @@ class Reader:
                 f"has parameter '{name}' ({declaration}) without a bound: write "
                 f"'{element} {name}[n]' for an array of n, '{value} {name}' for a value, or "
                 f"'#pragma jaxc scalar({name})' for a pointer to one value"
+                + self._size_first(name)
             )
         if self.directives.has("scalar", name):
             raise RefusedError(
                 f"has parameter '{name}' ({declaration}) that has a bound and cannot be scalar"
             )
+        position = self.names.index(name)
+        # A parameter to the right, or any in a typedef, is not what its name means there.
+        seen = {n: k for n, k in self.dims.items() if n in self.names[:position]}
+        own = _own_bounds(self.nodes[position])
         out = []
-        for layer in layers:
+        for number, layer in enumerate(layers):
             assert isinstance(layer, c_ast.Node)
             try:
                 bound = bounds.compile_bound(
-                    layer, self.dims, self.types.enumerator, self.enumerators
-                )
+                    layer, seen if number < own else {}, self.types.enumerator,
+                    self.enumerators,
+                )  # fmt: skip
                 if bound.constant is not None and bound.constant < 0:
                     raise bounds.BoundError(f"bound '{bound.text}' is negative")
             except (bounds.BoundError, ZeroDivisionError) as error:
                 raise RefusedError(f"has parameter '{name}' ({declaration}): {error}") from None
             out.append(bound)
         return tuple(out)
+
+    def _size_first(self, name: str) -> str:
+        """What else is needed where all integers stand behind an array."""
+        integers = [
+            n
+            for n, ctype in zip(self.names, self.ctypes, strict=True)
+            if not ctype.layers and ctype.base in INTEGERS
+        ]
+        before = self.names[: self.names.index(name)]
+        if not integers or any(n in before for n in integers):
+            return ""
+        return (
+            f". A bound can use only parameters to its left, and '{integers[0]}' is to its "
+            f"right: put it first, or, where the order is fixed, {_OVER}"
+        )
 
     def _is_plain_output(self, name: str, ctype: CType) -> bool:
         """A pointer to one result: the prototype gives its arrays bounds, this has none.

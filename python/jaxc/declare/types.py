@@ -84,6 +84,7 @@ class UnknownTypeError(Exception):
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _TYPEDEF = re.compile(r"\btypedef\b")
 _ENUM = re.compile(r"\benum\b[^;{}()=]*\{([^{}]*)\}")
+_OUTSIDE = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[{}()]|[A-Za-z_]\w*')
 _FUNCTION_POINTER = re.compile(r"\(\s*\*+\s*(?:const\s+)?([A-Za-z_]\w*)\s*(?:\[[^]]*\]\s*)*\)")
 
 
@@ -198,6 +199,19 @@ class Types:
             for match in _ENUM.finditer(self._text):
                 self._read_enum(match[1])
         return self._enumerators.get(name)
+
+    def is_declared(self, name: str, end: int) -> bool:
+        """Whether text before the place ``end`` declares a name outside of functions."""
+        self.enumerator(name)
+        assert self._enumerators is not None
+        if name in self._enumerators:
+            return True
+        depth = 0
+        for match in _OUTSIDE.finditer(self._text, 0, end):
+            depth += {"(": 1, "{": 1, ")": -1, "}": -1}.get(match[0], 0)
+            if depth == 0 and match[0] == name:
+                return True
+        return False
 
     def _read_enum(self, body: str) -> None:
         assert self._enumerators is not None
