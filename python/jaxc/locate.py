@@ -1,9 +1,11 @@
-"""Find the libraries that ``jaxc.bind`` is given: names, folders and files."""
+"""Find what ``jaxc.bind`` is given: names, folders and files of libraries, and addresses."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import ctypes.util
+import dataclasses
 import hashlib
 import os
 import re
@@ -11,9 +13,15 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from jaxc import cache, compiler
 from jaxc.build import Binding, Options
+
+if TYPE_CHECKING:  # the rest is imported where it is used: libraries need no parser of C
+    from jaxc.declare.kinds import Kind, Signature
 
 _lock = threading.Lock()
 #: What each file was when this process was first bound to it; the loader keeps that one.
@@ -162,3 +170,179 @@ def _is_mapped_before(path: Path) -> bool:
     with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
         return any(line.rstrip("\n").endswith(f" {real} (deleted)") for line in maps)
     return False
+
+
+# ---- addresses ----
+
+
+@dataclasses.dataclass(frozen=True)
+class Address:
+    """Where a function is, what owns it, and what the owner says of its type."""
+
+    number: int
+    owner: Any
+    signature: Signature | None = None
+
+
+def wanted(value: Any) -> str:
+    """What the second argument of ``bind`` can be, for the error about another value."""
+    return (
+        "bind: a library is a name ('gsl'), a path, a list of these, a ctypes.CDLL, or the "
+        "address of one function (an int, a ctypes function, a numba cfunc, a capsule), got "
+        f"{value!r}"
+    )
+
+
+def address(value: Any) -> Address | None:
+    """The address that a value is, or None for what names a library.
+
+    Raises:
+      TypeError: for a bool.
+      ValueError: for a function that cannot be called from here.
+    """
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(wanted(value))
+    if isinstance(value, (int, np.integer)):
+        return Address(int(value), None)
+    if isinstance(value, (str, os.PathLike)):
+        return None
+    if isinstance(value, ctypes.c_void_p) or hasattr(value, "argtypes"):
+        _refuse_python(value)
+        number = ctypes.cast(value, ctypes.c_void_p).value or 0
+        return Address(number, value, signature_of_ctypes(value))
+    if type(value).__name__ == "PyCapsule":
+        return _of_capsule(value)
+    if hasattr(value, "user_data") and hasattr(value, "function"):  # scipy.LowLevelCallable
+        if value.user_data is not None:
+            raise ValueError(
+                "bind: a LowLevelCallable with user data takes a pointer that no JAX array "
+                "holds; write a small C file over it"
+            )
+        return address(value.function)
+    found = getattr(value, "address", None)
+    if isinstance(found, int) and not isinstance(found, bool):
+        return Address(found, value, _signature_of_numba(value))
+    return None
+
+
+def _refuse_python(value: Any) -> None:
+    own = getattr(ctypes.PyDLL, "_func_flags_", 0) & ~getattr(ctypes.CDLL, "_func_flags_", 0)
+    if getattr(value, "_flags_", 0) & own:
+        raise ValueError(f"bind: {value!r} {WITH_LOCK}")
+
+
+#: Why what PyDLL makes cannot be called.
+WITH_LOCK = (
+    "is called with Python's lock held (ctypes.PyDLL), and JAX calls functions without it; "
+    "of a library that needs no Python take ctypes.CDLL"
+)
+
+
+def _of_capsule(capsule: Any) -> Address:
+    """A function of Cython's ``__pyx_capi__``, which has its type for a name."""
+    from jaxc.declare import kinds
+
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    name = api.PyCapsule_GetName(capsule)
+    number = api.PyCapsule_GetPointer(capsule, name) or 0
+    signature = None if name is None else kinds.of_c(name.decode(), "the capsule")
+    return Address(number, capsule, signature)
+
+
+def _signature_of_numba(value: Any) -> Signature | None:
+    """The types of a ``numba.cfunc``; None for another object with an address."""
+    from jaxc.declare.kinds import Kind, Signature
+
+    signature: Any = getattr(value, "_sig", None)
+    if not hasattr(signature, "args") or not hasattr(signature, "return_type"):
+        return None
+
+    def kind(type_: Any) -> Kind:
+        text = str(type_)
+        inner = text.rstrip("*")
+        element: str | None = {"none": "void", "boolean": "bool"}.get(inner, inner)
+        is_known = re.fullmatch(r"void|bool|(u?int|float|complex)\d+", element or "")
+        if is_known is None or text.endswith("**"):
+            element = None
+        return Kind(element, text.endswith("*"), text)
+
+    result = kind(signature.return_type)
+    parameters = tuple(map(kind, signature.args))
+    _refuse_complex(str(signature), [k.text for k in parameters], result.text)
+    return Signature("the numba cfunc", str(signature), result, parameters)
+
+
+def _refuse_complex(signature: str, parameters: Sequence[str], result: str) -> None:
+    """Refuses complex numbers that numba passes in other registers than C.
+
+    It passes two numbers. C has both in one register for complex64, and takes complex128
+    from memory where not both of its halves fit into the eight registers of such numbers.
+    """
+    slots = sum({"complex128": 2, "float32": 1, "float64": 1}.get(p, 0) for p in parameters)
+    is_passed_apart = "complex64" in (*parameters, result)
+    if is_passed_apart or ("complex128" in parameters and slots > 8):
+        raise ValueError(
+            f"bind: the numba cfunc of type {signature} takes or returns complex numbers by "
+            "value, which numba passes in other registers than C; let it take pointers, "
+            "types.CPointer(types.complex64), declared as 'const float complex x[1]'"
+        )
+
+
+def signature_of_ctypes(function: Any) -> Signature | None:
+    """What ``argtypes`` and ``restype`` say, where they were set.
+
+    ``restype`` is int until it is set, so that an int of a library's function says nothing.
+    """
+    from jaxc.declare.kinds import Kind, Signature
+
+    if not hasattr(function, "argtypes"):
+        return None
+
+    def kind(ctype: Any) -> Kind:
+        text = "None" if ctype is None else getattr(ctype, "__name__", repr(ctype))
+        if ctype is None:
+            return Kind("void", False, text)
+        if not isinstance(ctype, type):
+            return Kind(None, False, text)
+        pointers = (
+            ctypes.c_void_p,
+            ctypes.c_char_p,
+            ctypes._Pointer,
+            type(function).__mro__[1],
+        )
+        is_pointer = issubclass(ctype, pointers)
+        return Kind(_element(ctype), is_pointer, text)
+
+    arguments, result = function.argtypes, function.restype
+    is_set = result is not ctypes.c_int or hasattr(type(function), "_argtypes_")
+    parameters = None if arguments is None else tuple(map(kind, arguments))
+    returned = kind(result) if is_set else None
+    if parameters is None and returned is None:
+        return None
+    given = "..." if parameters is None else ", ".join(p.text for p in parameters)
+    text = f"{'unknown' if returned is None else returned.text} ({given})"
+    return Signature("the ctypes function", text, returned, parameters)
+
+
+def _element(ctype: type) -> str | None:
+    """NumPy's name of what a type of ctypes is or points to; None where that is no number."""
+    if issubclass(ctype, (ctypes.c_char, ctypes.c_char_p)):
+        return "char"
+    inner: Any = ctype
+    if issubclass(ctype, ctypes._Pointer):
+        inner = ctype._type_
+        if inner is ctypes.c_char:
+            return "char"
+    elif hasattr(ctype, "_dtype_"):  # numpy.ctypeslib.ndpointer, of any dtype where it is None
+        return None if ctype._dtype_ is None else str(ctype._dtype_.name)
+    if not issubclass(inner, ctypes._SimpleCData) or issubclass(inner, ctypes.c_void_p):
+        return None
+    try:
+        dtype = np.dtype(inner)
+    except TypeError:  # what NumPy has not
+        return None
+    return dtype.name if dtype.kind in "biufc" else None

@@ -322,10 +322,26 @@ def test_bodies_pragmas_and_syntax_are_the_declarations_own_errors() -> None:
         jaxc.bind("double cos(real x);", "m")
 
 
-@pytest.mark.parametrize("library", [None, 3.5, True, [], ["m", 3.5], [1], b"m", object()])
+@pytest.mark.parametrize(
+    "library", [None, 3.5, True, "", [], ["m", 3.5], ["m", ""], [1], b"m", object()]
+)
 def test_what_is_no_library(library: Any) -> None:
-    with pytest.raises(TypeError, match=r"bind: a library is a name .*, got "):
+    with pytest.raises(
+        TypeError, match=r"bind: a library is a .*, a ctypes\.CDLL, or .*, got "
+    ):
         jaxc.bind(COS, library)
+
+
+def test_an_array_before_its_size_is_an_error_of_the_declarations() -> None:
+    declarations = COS + "\nvoid last(const double x[n], int n, double y[n]);"
+    message = (
+        r"\.h:2: 'last' has parameter 'x' \(const double x\[n\]\) whose bound 'n' is a para"
+    )
+    for library in ("m", ctypes.CDLL(None)):
+        with pytest.raises(ValueError, match=message):
+            jaxc.bind(declarations, library)
+    with pytest.raises(ValueError, match=r"inline\.c:1: 'f' .* put 'int n' before 'const dou"):
+        jaxc.compile("double f(const double x[n], int n) { return n * x[0]; }")
 
 
 def test_declarations_are_text(tmp_path: Path) -> None:
@@ -445,6 +461,235 @@ def test_a_numba_cfunc_of_arrays() -> None:
     np.testing.assert_array_equal(lib.reverse(x), x[:, ::-1])
 
 
+NUMBA_OF = r"the numba cfunc says that its function is "
+
+
+@pytest.mark.parametrize(
+    ("prototype", "message"),
+    [
+        ("float ml(float a, float b);",
+         r"bind: 'ml' is declared as float ml\(float a, float b\), but the numba cfunc says that "
+         r"its function is \(float64, float64\) -> float64: parameter 'a' \(float a\) is float64 "
+         "there$"),
+        ("double ml(double a, float b);", r"parameter 'b' \(float b\) is float64 there"),
+        ("float ml(double a, double b);", "it returns float64, not float$"),
+        ("int ml(double a, double b);", "it returns float64, not int$"),
+        ("double ml(double a);", "it takes 2 parameters, not 1$"),
+        ("double ml(double a, double b, double c);", "it takes 2 parameters, not 3$"),
+        ("double ml(double a, const double b[1]);", r"\(const double b\[1\]\) is float64 there"),
+        ("double ml(double a, long b);", r"\(long b\) is float64 there"),
+        ("#pragma jaxc static(b)\ndouble ml(double a, long b);", r"\(long b\) is float64 there"),
+        ("double ml(double a, double _Complex b);", r"\(double _Complex b\) is float64 there"),
+        ("typedef float real;\nreal ml(real a, real b);", r"\(real a\) is float64 there"),
+    ],
+)  # fmt: skip
+def test_a_numba_cfunc_knows_its_type(prototype: str, message: str) -> None:
+    numba = pytest.importorskip("numba", reason="numba is not installed")
+
+    @numba.cfunc("float64(float64, float64)")  # type: ignore[untyped-decorator]
+    def ml(a: float, b: float) -> float:
+        return a * b
+
+    assert jaxc.bind("double ml(double a, double b);", ml).ml(2.0, 3.0) == 6
+    with pytest.raises(ValueError, match=message):
+        jaxc.bind(prototype, ml)
+    # Who gives the number has to know, and what is known then counts all the same.
+    jaxc.bind(prototype, ml.address)
+    with pytest.raises(ValueError, match=message):
+        jaxc.bind(prototype, ml)
+
+
+@pytest.mark.parametrize(
+    ("types", "prototype", "message"),
+    [
+        ("void(intc, CPointer(float64), CPointer(float64))",
+         "void f(int n, const float x[n], double y[n]);", r"\(const float x\[n\]\) is float64\* th"),
+        ("void(intc, CPointer(float64), CPointer(float64))",
+         "void f(long n, const double x[n], double y[n]);", r"\(long n\) is int32 there"),
+        ("void(intc, CPointer(float64), CPointer(float64))",
+         "void f(unsigned n, const double x[n], double y[n]);", r"\(unsigned n\) is int32"),
+        ("void(intc, CPointer(float64), CPointer(float64))",
+         "int f(int n, const double x[n], double y[n]);", "it returns none, not int$"),
+        ("intc(intc, CPointer(float64), CPointer(float64))",
+         "void f(int n, const double x[n], double y[n]);", "it returns int32, not void$"),
+        ("float64(CPointer(CPointer(float64)))", "double f(double x);", r"is float64\*\* there"),
+        ("uint8(uint8)", "signed char f(signed char x);", r"\(signed char x\) is uint8 there"),
+        ("boolean(uint8)", "unsigned char f(unsigned char x);", "it returns bool, not unsigned"),
+    ],
+)  # fmt: skip
+def test_a_numba_cfunc_of_pointers_and_integers_knows_its_type(
+    types: str, prototype: str, message: str
+) -> None:
+    numba = pytest.importorskip("numba", reason="numba is not installed")
+    bodies = {1: "lambda x: 1", 3: "lambda n, x, y: 1 if n else 0"}
+    body = "lambda n, x, y: None" if types.startswith("void") else bodies[types.count(",") + 1]
+    signature = eval(types, vars(numba.types))
+    with pytest.raises(ValueError, match=NUMBA_OF + ".*" + message):
+        jaxc.bind(prototype, numba.cfunc(signature)(eval(body)))
+
+
+@pytest.mark.parametrize(
+    ("types", "prototype"),
+    [
+        ("void(intc, CPointer(complex64), voidptr)",
+         "void f(int n, const float _Complex x[n], double y[n]);"),
+        ("void(uintp, CPointer(int8), CPointer(uint16))",
+         "typedef unsigned short u16; void f(unsigned long n, const char x[n], u16 y[n]);"),
+        ("void(uint8, CPointer(boolean), CPointer(CPointer(float64)))",
+         "void f(char n, const _Bool x[n], double y[n]);"),
+        ("void(longlong, CPointer(int64), CPointer(uint16))",
+         "#include <jaxc/types.h>\nvoid f(long n, const long long x[n], jaxc_bf16 y[n]);"),
+        ("complex128(complex128, boolean, float32)",
+         "double _Complex f(double _Complex x, _Bool y, float z);"),
+    ],
+)  # fmt: skip
+def test_types_that_agree_or_cannot_be_compared_are_let_through(
+    types: str, prototype: str
+) -> None:
+    numba = pytest.importorskip("numba", reason="numba is not installed")
+    body = (lambda n, x, y: None) if types.startswith("void") else (lambda x, y, z: x)
+    jaxc.bind(prototype, numba.cfunc(eval(types, vars(numba.types)))(body))
+
+
+def test_complex_numbers_that_numba_passes_as_c_does_not() -> None:
+    numba = pytest.importorskip("numba", reason="numba is not installed")
+
+    def conjugate(x: complex) -> complex:
+        return x.conjugate()
+
+    double = numba.cfunc("complex128(complex128)")(conjugate)
+    f = jaxc.bind("double _Complex f(double _Complex x);", double).f
+    assert f(1 + 2j) == 1 - 2j
+    single = numba.cfunc("complex64(complex64)")(conjugate)
+    message = (
+        r"cfunc of type \(complex64,\) -> complex64 takes .* other registers than C; let it"
+    )
+    with pytest.raises(ValueError, match=message):
+        jaxc.bind("float _Complex f(float _Complex x);", single)
+    many = numba.cfunc("float64(float64, {0}, {0}, {0}, {0})".format("complex128"))(
+        lambda a, b, c, d, e: e.real
+    )
+    prototype = "double f(double a, {0} b, {0} c, {0} d, {0} e);".format("double _Complex")
+    with pytest.raises(ValueError, match="in other registers than C"):
+        jaxc.bind(prototype, many)
+
+
+# ctypes: types that were set.
+
+
+def test_argtypes_and_restype_that_were_set_must_agree(libm: ctypes.CDLL) -> None:
+    tan = libm.tan
+    assert jaxc.bind("float tan(double x);", tan).tan is not None  # nothing was set
+    tan.argtypes, tan.restype = [ctypes.c_double], ctypes.c_double
+    assert jaxc.bind("double tan(double x);", tan).tan(0.5) == pytest.approx(np.tan(0.5))
+    says = r"but the ctypes function says that its function is c_double \(c_double\): "
+    with pytest.raises(ValueError, match=says + "it returns c_double, not float"):
+        jaxc.bind("float tan(double x);", tan)
+    with pytest.raises(ValueError, match=says + r"parameter 'x' \(float x\) is c_double there"):
+        jaxc.bind("double tan(float x);", tan)
+    name = ctypes.util.find_library("m")
+    assert name is not None
+    for handle in (libm, ctypes.CDLL(None)):  # its functions are the library's
+        handle.tan.argtypes = [ctypes.c_double]
+        with pytest.raises(ValueError, match=r"parameter 'x' \(float x\) is c_double there"):
+            jaxc.bind("double tan(float x);", handle)
+    tan.restype = None
+    with pytest.raises(ValueError, match=r"is None \(c_double\): it returns None, not double"):
+        jaxc.bind("double tan(double x);", tan)
+
+
+@pytest.mark.parametrize(
+    ("argtypes", "is_same"),
+    [
+        ([ctypes.c_int, ctypes.POINTER(ctypes.c_double), ctypes.c_void_p], True),
+        ([ctypes.c_int, np.ctypeslib.ndpointer("f8"), np.ctypeslib.ndpointer()], True),
+        ([ctypes.c_int32, ctypes.POINTER(ctypes.POINTER(ctypes.c_int)), object], True),
+        ([ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.py_object], True),
+        ([ctypes.c_int, ctypes.POINTER(ctypes.c_double), ctypes.CFUNCTYPE(None)], True),
+        ([ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p], False),
+        ([ctypes.c_int, ctypes.POINTER(ctypes.c_float), ctypes.c_void_p], False),
+        ([ctypes.c_int, np.ctypeslib.ndpointer("f4"), ctypes.c_void_p], False),
+        ([ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p], False),
+        ([ctypes.c_int, ctypes.POINTER(ctypes.c_char), ctypes.c_void_p], False),
+        ([ctypes.c_int, ctypes.c_void_p, ctypes.c_longdouble], False),
+        ([ctypes.c_int, ctypes.c_void_p], False),
+    ],
+)
+def test_argtypes_of_pointers(thing: Path, argtypes: list[Any], is_same: bool) -> None:
+    function = ctypes.CDLL(str(thing)).refuse
+    if object in argtypes:  # converts in its own way: nothing is known
+
+        class Converter:
+            @classmethod
+            def from_param(cls, value: Any) -> Any:
+                return value
+
+        argtypes = [Converter if t is object else t for t in argtypes]
+    function.argtypes = argtypes
+    prototype = "int refuse(int n, const double x[n], double y[n]);"
+    if is_same:
+        jaxc.bind(prototype, function)
+        return
+    with pytest.raises(
+        ValueError, match=r"'refuse' is declared as .* says that its func.*: (pa|it)"
+    ):
+        jaxc.bind(prototype, function)
+
+
+def test_the_type_of_a_ctypes_prototype(libm: ctypes.CDLL) -> None:
+    address = ctypes.cast(libm.cos, ctypes.c_void_p).value
+    assert address is not None
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_double)(address)
+    with pytest.raises(ValueError, match="it returns c_int, not double"):
+        jaxc.bind(COS, function)
+
+
+def test_functions_that_need_python_s_lock_are_refused() -> None:
+    lock = (
+        r"is called with Python's lock held \(ctypes\.PyDLL\), and JAX calls functions without"
+    )
+    for library in (ctypes.pythonapi, ctypes.pythonapi.Py_IsInitialized):
+        with pytest.raises(ValueError, match=rf"bind: <.*> {lock}"):
+            jaxc.bind("int Py_IsInitialized(void);", library)
+
+
+# The process.
+
+
+def test_functions_of_the_process(tmp_path: Path) -> None:
+    source, library = tmp_path / "own.c", tmp_path / "libown.so"
+    source.write_text(
+        "double jaxc_test_cube(double x) { return x * x * x; }\n"
+        "double jaxc_test_cube_jvp(double x, double d_x) { return 3 * x * x * d_x; }\n"
+    )
+    arguments = ["-shared", "-fPIC", str(source), "-o", str(library)]
+    find_compiler().run(arguments, what="building the test's library")
+    ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    prototypes = """
+    double jaxc_test_cube(double x);
+    double jaxc_test_cube_jvp(double x, double d_x);
+    int abs(int x);
+    struct handle;
+    int use(struct handle *h);
+    """
+    process = ctypes.CDLL(None)
+    lib = jaxc.bind(prototypes, process)
+    assert list(lib) == ["jaxc_test_cube", "jaxc_test_cube_jvp", "abs"]
+    cube = lib.jaxc_test_cube
+    assert (cube(2.0), lib.abs(-3)) == (8, 3)
+    assert jax.jvp(cube, (2.0,), (0.5,))[1] == 6
+    assert jaxc.bind(prototypes, ctypes.CDLL(None)).abs == lib.abs
+    assert pickle.loads(pickle.dumps(cube)) == cube
+    with pytest.raises(AttributeError, match=r"'use' cannot be called .*struct handle"):
+        _ = lib.use
+    message = r"bind: the process \(ctypes\.CDLL\(None\)\) has no functions 'no_one', 'no_two'$"
+    with pytest.raises(ValueError, match=message):
+        jaxc.bind(COS + "int no_one(void); int no_two(void);", process)
+
+
+# Cython.
+
+
 @pytest.fixture
 def capsules() -> Any:
     if importlib.util.find_spec("scipy") is None:
@@ -455,21 +700,114 @@ def capsules() -> Any:
 
 
 def test_a_capsule_of_cython(capsules: Any) -> None:
-    from scipy import LowLevelCallable
+    from scipy import LowLevelCallable, special
 
     x = np.linspace(0, 9, 10)
     for function in (capsules["j0"], LowLevelCallable(capsules["j0"])):
+        j0 = jaxc.bind("double j0(double x);", function).j0
+        np.testing.assert_allclose(jax.jit(j0)(x), special.j0(x), 1e-12)
+        assert j0.signature == "()->()"
+        # What Cython adds can be declared too.
         j0 = jaxc.bind("double j0(double x, int skip_dispatch);", function).j0
-        np.testing.assert_allclose(j0(x, 0), jaxc.bind("double j0(double);", "m").j0(x), 1e-12)
+        np.testing.assert_allclose(j0(x, 0), special.j0(x), 1e-12)
 
 
-def test_a_capsule_knows_its_type(capsules: Any) -> None:
+def test_capsules_of_one_declaration_are_functions_of_their_own(capsules: Any) -> None:
+    from scipy import special
+
+    names = ("j0", "j1", "y0", "__pyx_fuse_1erf", "j0")
+    bound = [jaxc.bind("double special(double x);", capsules[name]).special for name in names]
+    assert bound[0] == bound[4] != bound[1]
+    for f, name in zip(bound, names, strict=True):
+        expected = getattr(special, name.rpartition("1erf")[1][1:] or name)(0.5)
+        assert f(0.5) == pytest.approx(expected, rel=1e-12)
+
+
+def test_optional_parameters_of_a_capsule_have_their_defaults(capsules: Any) -> None:
+    from scipy import special
+
+    f = jaxc.bind(
+        "double spherical_jn(long n, double z);", capsules["__pyx_fuse_1spherical_jn"]
+    ).spherical_jn
+    x = np.linspace(1, 5, 7)
+    np.testing.assert_allclose(f(2, x), special.spherical_jn(2, x), 1e-12)
+
+
+def test_capsules_of_complex_numbers_and_pointers(capsules: Any) -> None:
+    from scipy import special
+
+    head = "#include <complex.h>\n"
+    gamma = jaxc.bind(
+        head + "double complex loggamma(double complex);", capsules["__pyx_fuse_0loggamma"]
+    ).loggamma
+    assert gamma(1 + 2j) == pytest.approx(special.loggamma(1 + 2j), rel=1e-12)
+    airy = jaxc.bind(
+        "#pragma jaxc scalar(a, da, b, db)\n"
+        "void airy(double, double *a, double *da, double *b, double *db);",
+        capsules["__pyx_fuse_1airy"],
+    ).airy
+    np.testing.assert_allclose(airy(1.0), special.airy(1.0), 1e-12)
+    with pytest.raises(ValueError, match=r"\(double x\) is __pyx_t_double_complex there"):
+        jaxc.bind("double f(double x);", capsules["__pyx_fuse_0loggamma"])
+
+
+@pytest.mark.parametrize(
+    ("prototype", "difference"),
+    [
+        ("double j0(float x);", r"parameter 'x' \(float x\) is double there"),
+        ("float j0(double x);", "it returns double, not float"),
+        ("double j0(void);", "it takes 1 parameter, not 0"),
+        ("double j0(double x, double y);", r"'y' \(double y\) is int __pyx_skip_dispatch there"),
+        ("double j0(double x, int y, int z);", "it takes 1 parameter, not 3"),
+        ("#include <stdint.h>\nint32_t j0(int32_t x);", r"\(int32_t x\) is double there"),
+    ],
+)  # fmt: skip
+def test_a_capsule_knows_its_type(capsules: Any, prototype: str, difference: str) -> None:
     message = (
-        r"bind: 'j0' is declared as double j0\(float x\), but the capsule says that its "
-        r"function is double \(double, int __pyx_skip_dispatch\)"
+        r"bind: 'j0' is declared as .*, but the capsule says that its function is double "
+        rf"\(double, int __pyx_skip_dispatch\): .*{difference}$"
     )
     with pytest.raises(ValueError, match=message):
-        jaxc.bind("double j0(float x);", capsules["j0"])
+        jaxc.bind(prototype, capsules["j0"])
+
+
+def capsule_of(function: Any, name: bytes | None) -> Any:
+    """A capsule as Cython makes it, of any type; the caller keeps the name."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.cast(function, ctypes.c_void_p), name, None)
+
+
+def test_hidden_parameters_of_a_function_of_arrays_are_zero(tmp_path: Path) -> None:
+    source, library = tmp_path / "cpdef.c", tmp_path / "libcpdef.so"
+    source.write_text("""
+int scale(int n, const double *x, double *y, int skip, const int *optional) {
+  if (n < 0 || skip != 0 || optional != 0) return 7;
+  while (n--) *y++ = 2 * *x++;
+  return 0;
+}
+void none(double *y, int skip) { *y = skip + 1; }
+""")
+    arguments = ["-shared", "-fPIC", str(source), "-o", str(library)]
+    find_compiler().run(arguments, what="building the test's library")
+    handle = ctypes.CDLL(str(library))
+    type_ = b"int (int, double const *, double *, int __pyx_skip_dispatch, struct o "
+    type_ += b"*__pyx_optional_args)"
+    capsule = capsule_of(handle.scale, type_)
+    scale = jaxc.bind("int scale(int n, const double [n], double y[n]);", capsule).scale
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(jax.vmap(scale)(x), 2 * x)
+    type_ = b"void (double *, int __pyx_skip_dispatch)"
+    prototype = "#pragma jaxc scalar(y)\nvoid none(double *y);"
+    assert jaxc.bind(prototype, capsule_of(handle.none, type_)).none() == 1
+
+
+def test_a_capsule_with_another_name_than_a_type_says_nothing(libm: ctypes.CDLL) -> None:
+    for name in (b"cos", b"double (*(*)(int))(double)", b"pkg.module._C_API", None):
+        assert jaxc.bind(COS, capsule_of(libm.cos, name)).cos(0.0) == 1
+    with pytest.raises(ValueError, match=r"\(double x\) is long double there"):
+        jaxc.bind(COS, capsule_of(libm.cos, b"long double (long double)"))
 
 
 def test_a_low_level_callable_with_user_data_is_refused(libm: ctypes.CDLL) -> None:
@@ -482,7 +820,7 @@ def test_a_low_level_callable_with_user_data_is_refused(libm: ctypes.CDLL) -> No
     assert plain.sin(0.5) == np.sin(0.5)
 
 
-@pytest.mark.parametrize("number", [0, -1, ctypes.c_void_p(0)])
+@pytest.mark.parametrize("number", [0, -1, 1 << 64, ctypes.c_void_p(0)])
 def test_an_address_that_is_none(number: Any) -> None:
     with pytest.raises(ValueError, match=r"bind: the address is .*, which is no function's"):
         jaxc.bind(COS, number)

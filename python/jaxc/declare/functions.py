@@ -281,31 +281,15 @@ def _check_old_style(chosen: Candidate, definition: Candidate) -> None:
 def _shape(candidate: Candidate) -> list[str] | None:
     """Types of result and parameters as a linker would have to know them."""
     assert candidate.node is not None
-    return _types(candidate.node.type, candidate.types)
-
-
-def _types(function: c_ast.FuncDecl, types: Types) -> list[str] | None:
-    out = []
+    function, out = candidate.node.type, []
     try:
         for node in [function.type, *(p.type for p in parameters_of(function))]:
-            ctype = types.resolve(node)
+            ctype = candidate.types.resolve(node)
             base = re.sub(r"^(struct|union) .*", "struct", ctype.base)
             out.append(base + (" *" if ctype.layers else ""))
     except UnknownTypeError:
         return None
     return out
-
-
-def types_of(prototype: str) -> list[str] | None:
-    """Types of result and parameters of one prototype; None for types that are not C's."""
-    types = Types("")
-    try:
-        node = types.parse(prototype)
-    except c_parser.ParseError:
-        return None
-    if not isinstance(node, c_ast.Decl) or not isinstance(node.type, c_ast.FuncDecl):
-        return None
-    return _types(node.type, types)
 
 
 _COMMENT_END = re.compile(r"\*/\s*$")

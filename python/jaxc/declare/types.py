@@ -11,7 +11,7 @@ from pycparser import c_ast, c_parser
 from jaxc.declare.items import blank_extensions
 
 #: Words of a C type, sorted -> its canonical name. Sizes are the compiler's business.
-_CANONICAL = {
+CANONICAL = {
     tuple(sorted(words.split())): name
     for name, spellings in {
         "void": ["void"],
@@ -134,7 +134,7 @@ class Types:
         if isinstance(inner, c_ast.Enum):
             return CType(tuple(layers), "int", is_const)
         words = inner.names
-        canonical = _CANONICAL.get(tuple(sorted(words)))
+        canonical = CANONICAL.get(tuple(sorted(words)))
         if canonical is None:
             target = self._typedef(" ".join(words))
             return CType((*layers, *target.layers), target.base, is_const or target.is_const)
