@@ -837,8 +837,8 @@ def test_an_address_is_of_one_function(
 
 
 def test_two_addresses_of_one_name_are_two_functions(libm: ctypes.CDLL) -> None:
-    first = jaxc.bind("double f(double x);", libm.sin).f
-    second = jaxc.bind("double f(double x);", libm.tan).f
+    first = jaxc.bind("double both(double x);", libm.sin).both
+    second = jaxc.bind("double both(double x);", libm.tan).both
     assert first != second
     assert (first(0.5), second(0.5)) == (np.sin(0.5), np.tan(0.5))
     assert first.targets != second.targets
