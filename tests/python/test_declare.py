@@ -322,6 +322,12 @@ def test_a_bound_that_is_a_global_variable_is_not_the_parameter_to_its_right(
     assert "parameter 'x' (const double x[n]): bound 'n' is not a parameter, const" in text
 
 
+def test_a_member_in_a_bound_is_not_the_parameter_of_its_name() -> None:
+    bound = "sizeof(((struct s *)0)->n)"
+    text = refusal(f"struct s {{ int n; }};\nvoid f(double x[{bound}], int n, double y[3]) {{}}")
+    assert "is more than + - * /" in text
+
+
 def test_the_bound_of_a_typedef_is_not_a_parameter_of_its_name() -> None:
     head = "enum { n = 3 }; typedef double vec[n];\n"
     d = one(head + "void f(int n, const vec x, double y[n]) {}")

@@ -22,9 +22,11 @@ class BoundError(Exception):
 
 
 def names(node: c_ast.Node) -> list[str]:
-    """Identifiers in an expression, in order."""
+    """Identifiers in an expression, in order, without those of a struct's members."""
     if isinstance(node, c_ast.ID):
         return [node.name]
+    if isinstance(node, c_ast.StructRef):
+        return names(node.name)
     return [name for child in node for name in names(child)]
 
 
