@@ -324,7 +324,9 @@ def test_a_bound_that_is_a_global_variable_is_not_the_parameter_to_its_right(
 
 def test_a_member_in_a_bound_is_not_the_parameter_of_its_name() -> None:
     bound = "sizeof(((struct s *)0)->n)"
-    text = refusal(f"struct s {{ int n; }};\nvoid f(double x[{bound}], int n, double y[3]) {{}}")
+    text = refusal(
+        f"struct s {{ int n; }};\nvoid f(double x[{bound}], int n, double y[3]) {{}}"
+    )
     assert "is more than + - * /" in text
 
 

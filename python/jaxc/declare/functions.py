@@ -12,14 +12,8 @@ from pycparser import c_ast, c_parser
 from jaxc.declare import pragmas
 from jaxc.declare.errors import DeclarationError
 from jaxc.declare.items import Item, Kind, Pragma, Text, blank_extensions, split
-from jaxc.declare.prototype import (
-    OLD_STYLE,
-    Candidate,
-    Reader,
-    RefusedError,
-    check_order,
-    parameters_of,
-)
+from jaxc.declare.order import check_order
+from jaxc.declare.prototype import OLD_STYLE, Candidate, Reader, RefusedError, parameters_of
 from jaxc.declare.types import Types, UnknownTypeError
 from jaxc.description import Description
 
