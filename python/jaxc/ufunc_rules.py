@@ -136,7 +136,7 @@ def _modified_fresnel(x: Any, k: Any, i: complex) -> tuple[Any, Any]:
 def _trigamma(x: Any) -> Any:
     """The derivative of psi; 5.15.6 reflects negative x."""
     reflected = jnp.where(x > 0, x, 1 - x)
-    positive = jax.lax.zeta(jnp.full_like(x, 2), reflected)
+    positive = jax.lax.polygamma(jnp.ones_like(x), reflected)
     return jnp.where(x > 0, positive, (jnp.pi / jnp.sin(jnp.pi * x)) ** 2 - positive)
 
 
@@ -230,7 +230,7 @@ def _poisson(k: Any, m: Any) -> Any:
 
 
 def _student(df: Any, t: Any) -> Any:
-    df = jnp.where(jnp.isinf(df), 1e30, df)  # the normal distribution to all digits
+    df = jnp.minimum(df, 1e30)  # the normal distribution to all digits
     log = -(df + 1) / 2 * jnp.log1p(t * t / df) - _s.betaln(df / 2, 0.5)
     return jnp.exp(log) / jnp.sqrt(df)
 
@@ -318,7 +318,7 @@ def _ellipk_slope(m: Any, m1: Any, k: Any) -> Any:
     return _near_zero(
         m,
         lambda m: math.pi / 8 * _s.hyp2f1(1.5, 1.5, 2.0, m),
-        lambda m: (_s.ellipe(m) / m1 - k) / (2 * m),
+        lambda m: _away_from(m1, 0, (_s.ellipe(m) / m1 - k) / (2 * m), jnp.inf),
     )
 
 
