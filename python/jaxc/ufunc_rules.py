@@ -90,7 +90,7 @@ def _of_whole(partial: Partial) -> Partial:
 
 
 def _struve(name: str, sign: float) -> Partial:
-    """11.4.29 and 11.4.30 with sign 1, 11.4.27 and 11.4.28 with -1."""
+    """The recurrence relations of 11.4(v): of H with sign 1, of L with -1."""
 
     def partial(v: Any, z: Any, out: Any) -> Any:
         f = getattr(_s, name)
@@ -332,8 +332,8 @@ def _ellipe_slope(m: Any, e: Any) -> Any:
 
 
 def _incomplete(first: bool) -> Partial:
-    """The integrals of sin^2 / delta^3 / 2 and of -sin^2 / delta / 2 as 19.25.9 and 19.25.10
-    have them, which cancel nowhere: one period after another, and the rest."""
+    """The integrals of sin^2 / delta^3 / 2 and of -sin^2 / delta / 2, which are RD, 19.16.5, of
+    t = 1 / sin(theta)^2 - 1 / sin(phi)^2, and cancel nowhere: whole periods, and the rest."""
 
     def partial(phi: Any, m: Any, out: Any) -> Any:
         periods = jnp.round(phi / math.pi)
@@ -354,7 +354,7 @@ def _incomplete(first: bool) -> Partial:
 
 
 def _agm_by_first(a: Any, b: Any, mean: Any) -> Any:
-    """Of pi / (2 RF(0, a^2, b^2)), 19.22.1, by 19.18.1."""
+    """Of pi / (2 RF(0, a^2, b^2)), by 19.8.5, 19.25.1 and 19.18.1."""
     return 2 * jnp.abs(a) * mean**2 / (3 * math.pi) * _s.elliprd(0.0, b * b, a * a)
 
 
@@ -386,8 +386,8 @@ def _chebyshev_u(n: Any, x: Any) -> Any:
 
 
 def _lpmv(m: Any, v: Any, x: Any) -> Any:
-    """By 14.10.1 and 14.10.2 for orders that are not negative, and by 14.9.3 for others; and
-    its ends, by 14.8.1 and 14.7.17, at which orders 0 and 2 alone have a slope but zero."""
+    """By 14.10.2 and 14.10.4 for orders that are not negative, and by 14.9.3 for others; and
+    its ends, by 14.8.1 and 14.7.17: orders 0 and 2 have a slope there, 1 an infinite one."""
     order = jnp.abs(m)
     end = jnp.abs(x) == 1
     inner = jnp.where(end, 0, x)
@@ -411,7 +411,7 @@ def _lpmv(m: Any, v: Any, x: Any) -> Any:
 
 
 def _mathieu(characteristic: str, radial: bool) -> Partial:
-    """20.2.1 and 20.2.2; angles are in degrees, and derivatives by radians."""
+    """28.2.1 and 28.20.1; angles are in degrees, and derivatives by radians."""
 
     def partial(m: Any, q: Any, x: Any, y: Any, slope: Any) -> Any:
         a = getattr(_s, characteristic)(m, q)
@@ -500,7 +500,7 @@ _SPECIAL: Mapping[str, Rule] = {
     # parabolic cylinder and Mathieu functions by x, with their derivatives
     "pbdv": _PARABOLIC,
     "pbvv": _PARABOLIC,
-    "pbwa": (None, lambda a, x, y, slope: (slope, (a - x * x / 4) * y)),  # 12.14.1
+    "pbwa": (None, lambda a, x, y, slope: (slope, (a - x * x / 4) * y)),  # 12.2.3
     "mathieu_cem": (None, None, _mathieu("mathieu_a", False)),
     "mathieu_sem": (None, None, _mathieu("mathieu_b", False)),
     "mathieu_modcem1": (None, None, _mathieu("mathieu_a", True)),
@@ -588,7 +588,7 @@ _SPECIAL: Mapping[str, Rule] = {
         ),
     ),
     # elliptic integrals, complete by the parameter m, incomplete by both: 19.2.4, 19.2.5;
-    # functions by u: 22.13.1; Carlson's RF: 19.18.1
+    # functions by u: table 22.13.1; Carlson's RF: 19.18.1
     "ellipk": (lambda m, y: _ellipk_slope(m, 1 - m, y),),
     "ellipkm1": (lambda p, y: -_ellipk_slope(1 - p, p, y),),
     "ellipe": (lambda m, y: _ellipe_slope(m, y),),

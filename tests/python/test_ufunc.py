@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
 import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -492,6 +494,19 @@ def test_limits_of_several_outputs(x64: None) -> None:
     assert slopes(jaxc.ufunc(special.shichi), zero, 0)[0] == 1
     assert slopes(jaxc.ufunc(special.it2j0y0), zero, 0)[0] == 0
     assert slopes(jaxc.ufunc(special.kelvin), zero, 0)[2] == 0.5j
+
+
+def test_the_documentation_lists_what_has_derivatives() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs/ufuncs.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    listed = re.findall(r"`(\w+)`", " ".join(row.split("|")[2] for row in rows))
+    assert sorted(listed) == sorted(ufunc_rules._SPECIAL)
+    for row in rows:
+        _, _, names, by, _ = row.split("|")
+        for name in re.findall(r"`(\w+)`", names):
+            rule: Any = ufunc_rules._SPECIAL[name]
+            if by.strip() == "all" or len(rule) > 1:
+                assert (by.strip() == "all") == (None not in rule), name
 
 
 def test_second_derivatives_where_series_take_over(x64: None) -> None:
