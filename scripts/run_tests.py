@@ -87,24 +87,37 @@ def c_tests() -> Count:
 
 
 def python_tests() -> Count:
-    total = Count()
-    for environment in sorted((ROOT / ".venv").iterdir()):
-        python = environment / "bin" / "python"
-        if not python.exists():
-            continue
-        what = (
-            "import sys, jax; print(f'Python {sys.version.split()[0]}, JAX {jax.__version__}')"
-        )
-        title = subprocess.run(
-            [python, "-c", what], capture_output=True, text=True, check=False
-        )
-        print(f"== Python tests: {title.stdout.strip() or environment.name}", flush=True)
-        report = ROOT / "build" / f"pytest-{environment.name}.xml"
-        report.parent.mkdir(exist_ok=True)
+    """In all environments at once: most of the time, a test keeps one core busy."""
+    folder = ROOT / "build"
+    folder.mkdir(exist_ok=True)
+    environments = [
+        e for e in sorted((ROOT / ".venv").iterdir()) if (e / "bin/python").exists()
+    ]
+    running = []
+    for environment in environments:
+        report = folder / f"pytest-{environment.name}.xml"
         report.unlink(missing_ok=True)
-        status = run([str(python), "-m", "pytest", "-q", f"--junitxml={report}", *sys.argv[1:]])
+        log = folder / f"pytest-{environment.name}.log"
+        command = [environment / "bin/python", "-m", "pytest", "-q", f"--junitxml={report}"]
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [*command, *sys.argv[1:]], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+            )
+        running.append((environment, process, log, report))
+    total = Count()
+    for environment, process, log, report in running:
+        print(f"== Python tests: {describe(environment)}", flush=True)
+        status = process.wait()
+        print(log.read_text(errors="replace"), flush=True)
         total.add(read_junit(report, status))
     return total
+
+
+def describe(environment: Path) -> str:
+    what = "import sys, jax; print(f'Python {sys.version.split()[0]}, JAX {jax.__version__}')"
+    command = [environment / "bin/python", "-c", what]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    return told.stdout.strip() or environment.name
 
 
 def main() -> int:
