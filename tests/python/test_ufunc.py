@@ -23,7 +23,7 @@ import scipy.special as special
 from jax.errors import JaxRuntimeError
 
 import jaxc
-from jaxc import ufunc_rules
+from jaxc import ufunc_rules, ufunc_table
 
 try:
     import numba
@@ -275,7 +275,7 @@ POINTS: dict[str, tuple[Any, ...]] = {
 
 #: Functions of SciPy that are good to less than others.
 ACCURACY = {"itairy": 2e-5}
-RULES = pytest.mark.parametrize("name", sorted(ufunc_rules._SPECIAL))
+RULES = pytest.mark.parametrize("name", sorted(ufunc_table.SPECIAL))
 
 
 def points(name: str, narrow: bool = False) -> tuple[Any, list[np.ndarray], list[int]]:
@@ -342,7 +342,7 @@ def test_known_derivatives_in_float32(name: str) -> None:
 #: Rules of functions that have loops over complex numbers.
 COMPLEX = [
     name
-    for name in sorted(ufunc_rules._SPECIAL)
+    for name in sorted(ufunc_table.SPECIAL)
     if any(
         "D" in loop.split("->")[0]
         for loop in getattr(getattr(special, name, None), "types", ())
@@ -500,11 +500,11 @@ def test_the_documentation_lists_what_has_derivatives() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs/ufuncs.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| ")][1:]
     listed = re.findall(r"`(\w+)`", " ".join(row.split("|")[2] for row in rows))
-    assert sorted(listed) == sorted(ufunc_rules._SPECIAL)
+    assert sorted(listed) == sorted(ufunc_table.SPECIAL)
     for row in rows:
         _, _, names, by, _ = row.split("|")
         for name in re.findall(r"`(\w+)`", names):
-            rule: Any = ufunc_rules._SPECIAL[name]
+            rule: Any = ufunc_table.SPECIAL[name]
             if by.strip() == "all" or len(rule) > 1:
                 assert (by.strip() == "all") == (None not in rule), name
 
