@@ -14,6 +14,15 @@ os.environ["JAXC_CACHE_DIR"] = _CACHE.name
 
 import jax  # noqa: E402
 
+#: Tests of C and C++ alone need not run for each Python; scripts/run_tests.py says where.
+_WITHOUT_C = "JAXC_TESTS_WITHOUT_C" in os.environ
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [item for item in items if _WITHOUT_C and item.get_closest_marker("c_only")]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
 
 @pytest.fixture
 def x64() -> Iterator[None]:

@@ -26,6 +26,7 @@ STRICT = ["-std=c11", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror"
 HOST_TESTS = ["call_by_frame", "call_by_host"]
 
 Build = Callable[..., Path]
+c_only = pytest.mark.c_only
 
 
 def program(name: str) -> str:
@@ -106,17 +107,20 @@ def configure_error(sources: Path, *options: str) -> str:
 # ---- installed by CMake ----
 
 
+@c_only
 def test_an_installation_has_every_public_header(prefix: Path) -> None:
     expected = {p.name for p in (ROOT / "include" / "jaxc").glob("*.h")}
     assert {p.name for p in (prefix / "include" / "jaxc").iterdir()} == expected
 
 
+@c_only
 def test_an_installation_has_the_host_and_the_program(prefix: Path) -> None:
     assert (prefix / "lib" / "libjaxc_host.a").is_file()
     done = run(prefix / "bin" / "jaxc-run", "--help")
     assert (done.returncode, done.stdout[:15]) == (0, "usage: jaxc-run"), done.stderr
 
 
+@c_only
 def test_an_installation_without_the_host_has_headers_and_packages_only(
     headers_prefix: Path,
 ) -> None:
@@ -130,16 +134,19 @@ def test_an_installation_without_the_host_has_headers_and_packages_only(
     }
 
 
+@c_only
 def test_find_package_gives_headers_and_host(prefix: Path, build: Build) -> None:
     build("find_package", f"-DCMAKE_PREFIX_PATH={prefix}", tests=HOST_TESTS)
 
 
+@c_only
 def test_find_package_gives_headers_where_there_is_no_host(
     headers_prefix: Path, build: Build
 ) -> None:
     build("find_package", f"-DCMAKE_PREFIX_PATH={headers_prefix}", tests=["call_by_frame"])
 
 
+@c_only
 def test_an_installation_can_be_moved(
     headers_prefix: Path, tmp_path: Path, build: Build
 ) -> None:
@@ -149,6 +156,7 @@ def test_an_installation_can_be_moved(
     assert str(headers_prefix) not in "".join(p.read_text() for p in moved.rglob("*.cmake"))
 
 
+@c_only
 def test_the_same_minor_version_is_accepted(headers_prefix: Path, build: Build) -> None:
     wanted = ".".join(jaxc.__version__.split(".")[:2])
     build(
@@ -159,6 +167,7 @@ def test_the_same_minor_version_is_accepted(headers_prefix: Path, build: Build) 
     )
 
 
+@c_only
 @pytest.mark.parametrize("wanted", ["0.0.9", "0.99", "1.0"])
 def test_another_minor_version_is_refused(
     wanted: str, headers_prefix: Path, sources: Path
@@ -170,6 +179,7 @@ def test_another_minor_version_is_refused(
     assert f"jaxcConfig.cmake, version: {jaxc.__version__}" in text
 
 
+@c_only
 def test_the_host_is_refused_where_it_was_not_built(
     headers_prefix: Path, sources: Path
 ) -> None:
@@ -186,6 +196,7 @@ def pkg_config(prefix: Path, *arguments: str) -> list[str]:
     return done.stdout.split()
 
 
+@c_only
 def test_pkg_config_gives_the_headers(headers_prefix: Path, sources: Path) -> None:
     flags = pkg_config(headers_prefix, "--cflags", "jaxc")
     files = [sources / "plain_cc" / name for name in ("rms_norm.c", "call_by_frame.c")]
@@ -194,6 +205,7 @@ def test_pkg_config_gives_the_headers(headers_prefix: Path, sources: Path) -> No
     assert pkg_config(headers_prefix, "--modversion", "jaxc") == [jaxc.__version__]
 
 
+@c_only
 def test_pkg_config_gives_the_host(prefix: Path, sources: Path) -> None:
     flags = pkg_config(prefix, "--cflags", "--libs", "jaxc_host")
     files = [sources / "plain_cc" / "rms_norm.c", sources / "find_package" / "call_by_host.c"]
@@ -204,21 +216,25 @@ def test_pkg_config_gives_the_host(prefix: Path, sources: Path) -> None:
 # ---- as a part of another project ----
 
 
+@c_only
 def test_add_subdirectory_gives_the_headers_and_changes_no_setting(build: Build) -> None:
     folder = build("add_subdirectory", f"-DJAXC_SOURCE={ROOT}", tests=["call_by_frame"])
     assert not list(folder.rglob("*.a"))
 
 
+@c_only
 def test_fetch_content_gives_the_headers(build: Build) -> None:
     options = [f"-DJAXC_SOURCE={ROOT}", "-DJAXC_BY_FETCH=ON"]
     build("add_subdirectory", *options, tests=["call_by_frame"])
 
 
+@c_only
 def test_a_part_of_a_project_can_have_the_host(build: Build) -> None:
     options = [f"-DJAXC_SOURCE={ROOT}", "-DJAXC_BUILD_HOST=ON"]
     build("add_subdirectory", *options, tests=HOST_TESTS)
 
 
+@c_only
 def test_a_part_of_a_project_is_not_installed_with_it(build: Build, tmp_path: Path) -> None:
     folder = build("add_subdirectory", f"-DJAXC_SOURCE={ROOT}", tests=["call_by_frame"])
     output(program("cmake"), "--install", folder, "--prefix", tmp_path / "prefix")
@@ -226,6 +242,7 @@ def test_a_part_of_a_project_is_not_installed_with_it(build: Build, tmp_path: Pa
     assert files == ["librms_norm.so"]
 
 
+@c_only
 def test_the_wheel_of_a_project_gets_no_python_module_of_jaxc(build: Build) -> None:
     options = [f"-DJAXC_SOURCE={ROOT}", "-DSKBUILD=2"]
     folder = build("add_subdirectory", *options, tests=["call_by_frame"])
@@ -235,6 +252,7 @@ def test_the_wheel_of_a_project_gets_no_python_module_of_jaxc(build: Build) -> N
 # ---- C++ ----
 
 
+@c_only
 @pytest.mark.parametrize("standard", [14, 17, 20])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_cxx_reads_every_header_and_calls_a_handler(
@@ -249,6 +267,7 @@ def test_cxx_reads_every_header_and_calls_a_handler(
     )
 
 
+@c_only
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_a_handler_can_be_cxx(compiler: str, headers_prefix: Path, build: Build) -> None:
     headers = (headers_prefix / "include" / "jaxc").glob("*.h")
@@ -274,6 +293,7 @@ def installed(argument: str) -> str:
     return done.stdout.removesuffix("\n")
 
 
+@c_only
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_plain_cc_builds_a_handler_without_warnings(compiler: str, sources: Path) -> None:
     include = installed("--include")

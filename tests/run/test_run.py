@@ -21,7 +21,10 @@ import jaxc
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="jaxc-run needs dlopen")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="jaxc-run needs dlopen"),
+    pytest.mark.c_only,
+]
 
 
 def compile_c(out: Path, sources: list[Path], *flags: str) -> Path:
