@@ -113,14 +113,11 @@ def _statics(description: Description) -> tuple[str, ...]:
 def _ufunc(members: Sequence[Function], name: str, doc: str, statics: Statics) -> Any:
     first = members[0].description
     counts = (len(first.with_role(*OPERANDS)), len(first.with_role(*RESULTS)))
-    if counts[1] == 0:
-        raise TypeError(f"{name}: has no result, and no ufunc is without one")
-    if counts[0] == 0:
-        raise TypeError(
-            f"{name}: has no argument that is an array or number; a ufunc needs one"
-        )
+    signature = _signature(first)
+    if signature is not None and counts[1] == 0:
+        raise TypeError(f"{name}: has core axes and no result, and no ufunc of NumPy is that")
     loops = tuple(_loop(member, dict(statics)) for member in members)
-    return _jaxc.make_ufunc(loops, counts, name, doc, _signature(first))
+    return _jaxc.make_ufunc(loops, counts, name, doc, signature)
 
 
 def _loop(member: Function, statics: dict[str, Any]) -> tuple[Any, ...]:

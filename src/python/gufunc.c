@@ -164,11 +164,9 @@ PyObject *jaxci_make_ufunc(PyObject *module, PyObject *args) {
                         &signature)) {
     return NULL;
   }
-  if (nin < 0 || nout < 1 || nin + nout > NPY_MAXARGS) {
+  if (nin < 0 || nout < 0 || nin + nout > NPY_MAXARGS) {
     return PyErr_Format(PyExc_ValueError,
-                        "%s: NumPy's ufuncs have at most %d operands, and at least one "
-                        "result",
-                        name, NPY_MAXARGS);
+                        "%s: NumPy's ufuncs have at most %d operands", name, NPY_MAXARGS);
   }
   g = group_new(args, (int)PyTuple_Size(members), nin + nout);
   if (g == NULL) return NULL;

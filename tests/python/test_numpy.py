@@ -38,6 +38,16 @@ void line(float a, float b, int n, float y[n]) {
 double cube(double x) { return x * x * x; }
 double product(double x, double y) { return x * y; }
 float answer(void) { return 42; }
+void ramp(int n, float y[n]) {
+  for (int i = 0; i < n; i++) y[i] = (float)i;
+}
+static int sum;
+#pragma jaxc effect
+void note(int value) { sum += value; }
+#pragma jaxc effect
+int told(void) { return sum; }
+#pragma jaxc effect
+void noted(int n, const float x[n]) { sum += (int)x[0]; }
 void transpose(int n, int k, const float x[n][k], float y[k][n]) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < k; j++) y[j][i] = x[i][j];
@@ -210,6 +220,15 @@ def test_static_values_and_dimensions(lib: Any) -> None:
         lib.line.numpy(f(0), f(1), n=2.0)
 
 
+def test_functions_without_inputs_or_without_results(lib: Any) -> None:
+    assert lib.answer.numpy() == 42
+    np.testing.assert_array_equal(lib.answer.numpy(out=np.zeros(3, np.float32)), [42] * 3)
+    np.testing.assert_array_equal(lib.ramp.numpy(n=3), [0, 1, 2])
+    before = lib.told.numpy()
+    assert lib.note.numpy(np.arange(4, dtype=np.int32)) == ()
+    assert lib.told.numpy() == before + 6
+
+
 def test_small_floats(lib: Any) -> None:
     x = np.arange(5).astype(ml_dtypes.bfloat16)
     out = lib.half.numpy(x)
@@ -230,8 +249,8 @@ def test_errors(lib: Any) -> None:
         lib.fir.numpy(of(2), of(4))
     with pytest.raises(TypeError, match="safely coerced"):
         lib.add.numpy(np.zeros(3), 1)
-    with pytest.raises(TypeError, match="answer: has no argument that is an array or number"):
-        _ = lib.answer.numpy
+    with pytest.raises(TypeError, match="noted: has core axes and no result, and no ufunc"):
+        _ = lib.noted.numpy
 
 
 def test_no_warning_of_a_loop_that_numpy_did_not_ask_for(lib: Any) -> None:
