@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxc import targets
-from jaxc.description import DTYPES, OPERANDS, RESULTS, STRING, Description, Parameter, Role
+from jaxc.description import NUMBERS, OPERANDS, RESULTS, STRING, Description, Parameter, Role
 from jaxc.function import Function
 
 #: C's names of element types, by NumPy's.
@@ -29,7 +29,7 @@ C_TYPES: Mapping[str, str] = {
 #: The place of a function's own data: before all its parameters.
 DATA = Parameter("", "", Role.DATA, 0, 0, ())
 
-_NUMBERS = {dtype.name: number for number, dtype in DTYPES.items()}
+_BY_NAME = {dtype.name: number for dtype, number in NUMBERS.items()}
 
 _taken: dict[str, Any] = {}
 _random: dict[tuple[str, int], str] = {}
@@ -57,8 +57,6 @@ def unique(name: str, owner: Any, is_stable: bool = True) -> str:
 
 def record(description: Description) -> tuple[Any, ...]:
     """A description as ``_jaxc`` takes it."""
-    token = int(description.effect)
-    statics = description.with_role(Role.STATIC)
     return (
         description.name,
         int(description.serial) | int(description.effect) << 1,
@@ -70,11 +68,7 @@ def record(description: Description) -> tuple[Any, ...]:
         ),
         tuple((d.name, d.minimum, d.maximum, d.is_static) for d in description.dims),
         description.solve,
-        (
-            token + len(description.with_role(*OPERANDS)),
-            token + len(description.with_role(*RESULTS)),
-            len(statics) + sum(d.is_static for d in description.dims),
-        ),
+        description.counts,
     )  # fmt: skip
 
 
@@ -129,7 +123,7 @@ def overload_of(name: str) -> tuple[str, tuple[str, ...], tuple[tuple[str, int],
         if not is_static:
             dtypes.append(kind)
         else:
-            number = STRING if kind == "str" else _NUMBERS.get(kind)
+            number = STRING if kind == "str" else _BY_NAME.get(kind)
             if number is None:
                 return None
             statics.append((key, number))

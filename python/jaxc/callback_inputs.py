@@ -12,10 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxc import compat
-from jaxc.description import DTYPES, STRING
+from jaxc.description import NUMBERS, STRING
 from jaxc.signature import Signature, parse
 
-NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 #: Type of a static value -> what XLA sends it as.
 STATICS: Mapping[type, int] = {
     bool: NUMBERS[np.dtype(np.bool_)],

@@ -12,7 +12,6 @@ import functools
 import importlib
 import inspect
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,6 @@ from jax.errors import JaxRuntimeError
 
 from jaxc import _jaxc, adopt, compat, interpreter  # type: ignore[attr-defined]
 from jaxc.callback_inputs import (
-    NUMBERS,
     STATICS,
     dtype_rule,
     numbers_as_arrays,
@@ -32,9 +30,9 @@ from jaxc.callback_inputs import (
     plain,
     static_type,
 )
-from jaxc.description import DTYPES, STRING, Description, Parameter, Role
+from jaxc.description import DTYPES, NUMBERS, STRING, Description, Parameter, Role
 from jaxc.function import Function
-from jaxc.overloads import OverloadedFunction
+from jaxc.overloads import LazyOverloads, OverloadedFunction
 
 #: Keywords of every ufunc.
 _OF_UFUNCS = frozenset(("out", "axes", "axis", "keepdims", "casting", "order", "subok"))
@@ -43,7 +41,7 @@ _OF_UFUNCS = frozenset(("out", "axes", "axis", "keepdims", "casting", "order", "
 _named: dict[str, Callback] = {}
 
 
-class Callback(OverloadedFunction):
+class Callback(LazyOverloads):
     """A Python function as a JAX function; made by `jaxc.callback`.
 
     It has a member for each combination of input dtypes and types of static values that it was
@@ -65,7 +63,7 @@ class Callback(OverloadedFunction):
         module, _, own = (name or "").rpartition(".")
         self._is_named = name is not None
         own = own or _qualname(function)
-        super().__init__(own.rpartition(".")[2], ())
+        super().__init__(own.rpartition(".")[2])
         self._qualname = own
         self._module = module or getattr(function, "__module__", None) or "local"
         self._parsed = parse_signature(self.__name__, text, effect)
@@ -74,20 +72,13 @@ class Callback(OverloadedFunction):
         self._names, self._static_defaults, self._any_static = parameters_of(
             self.__name__, function, self._parsed
         )
-        self._members: dict[Any, Function] = {}
-        self._lock = threading.Lock()
-        self._rule: tuple[str, Any] | None = None
         functools.update_wrapper(self, function, assigned=("__doc__",), updated=())
         if name is not None:
             _named.setdefault(f"{self._module}.{own}", self)
 
     @property
     def members(self) -> tuple[Function, ...]:
-        return tuple(self._members.values())
-
-    @members.setter
-    def members(self, value: Sequence[Function]) -> None:
-        del value
+        return tuple(self._made.values())
 
     @property
     def signature(self) -> str:
@@ -137,7 +128,7 @@ class Callback(OverloadedFunction):
             )
         values = dict(zip(names, args, strict=False))
         statics = dict(self._static_defaults)
-        dims = {self._parsed.dims[i] for i in self._static_dims}
+        dims = self._dim_names
         for key, value in kwargs.items():
             if key in values:
                 raise TypeError(f"{name}: argument '{key}' is given by position and by name")
@@ -164,38 +155,27 @@ class Callback(OverloadedFunction):
         read = frozenset[int]().union(*[b.dims for b in inputs])
         return tuple(i for i in range(len(self._parsed.dims)) if i not in read)
 
+    @functools.cached_property
+    def _dim_names(self) -> frozenset[str]:
+        return frozenset(self._parsed.dims[i] for i in self._static_dims)
+
     def _choice(
         self, dtypes: tuple[np.dtype[Any], ...], statics: Mapping[str, Any]
     ) -> Function:
-        dims = {self._parsed.dims[i] for i in self._static_dims}
         types = tuple(
             (key, static_type(self.__name__, key, value))
             for key, value in sorted(statics.items())
-            if key not in dims
+            if key not in self._dim_names
         )
         outputs = self._dtype(dtypes)
-        return self._made((*dtypes, *outputs), types)
+        return self._member(((*dtypes, *outputs), types))
 
     def member(self, dtypes: Sequence[str], types: Sequence[tuple[str, int]] = ()) -> Function:
         """The overload for these dtypes of inputs and outputs and types of static values."""
-        return self._made(tuple(jnp.dtype(name) for name in dtypes), tuple(types))
+        return self._member((tuple(jnp.dtype(name) for name in dtypes), tuple(types)))
 
-    def _made(
-        self, dtypes: tuple[np.dtype[Any], ...], types: tuple[tuple[str, int], ...]
-    ) -> Function:
-        key = (dtypes, types)
-        with self._lock:
-            found = self._members.get(key)
-            if found is None:
-                found = self._adopt(*key)
-                self._members[key] = found
-                if self._rule is not None:
-                    self._apply(found)
-        return found
-
-    def _adopt(
-        self, dtypes: tuple[np.dtype[Any], ...], types: tuple[tuple[str, int], ...]
-    ) -> Function:
+    def _make(self, key: Any) -> Function:
+        dtypes, types = key
         description = self._describe(dtypes, types)
         kinds = [
             p.numpy_dtype if p.role in (Role.INPUT, Role.OUTPUT) else None
@@ -209,9 +189,9 @@ class Callback(OverloadedFunction):
             self._vectorized,
         )
         own = f"callback/{self._module}"
-        key = f"{own}:{self._qualname}"
+        place = f"{own}:{self._qualname}"
         is_stable = self._is_named or _found(self._module, self._qualname) is self
-        library = own + adopt.unique(key, self.function, is_stable).removeprefix(key)
+        library = own + adopt.unique(place, self.function, is_stable).removeprefix(place)
         names = tuple(dtype.name for dtype in dtypes)
         recipe = (_restore_member, self._module, self._qualname, names, types)
         parts = (str(self._vectorized), str(self._effect))
@@ -274,31 +254,6 @@ class Callback(OverloadedFunction):
         form.__name__ = form.__qualname__ = self.__name__
         form.__doc__ = self.__doc__
         return form
-
-    # ---- derivatives ----
-
-    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Gives the derivative; as `jaxc.Function.defjvp`."""
-        self._set_rule("jvp", rule)
-        return rule
-
-    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Gives the reverse derivative; as `jaxc.Function.defvjp`."""
-        self._set_rule("vjp", (fwd, bwd))
-
-    def _set_rule(self, kind: str, rule: Any) -> None:
-        with self._lock:
-            self._rule = (kind, rule)
-            for member in self._members.values():
-                self._apply(member)
-
-    def _apply(self, member: Function) -> None:
-        assert self._rule is not None
-        kind, rule = self._rule
-        if kind == "jvp":
-            member.defjvp(rule)
-        else:
-            member.defvjp(*rule)
 
     def __eq__(self, other: object) -> bool:
         return self is other

@@ -43,6 +43,9 @@ DTYPES: Mapping[int, np.dtype[Any]] = {
     20: np.dtype(ml_dtypes.float8_e4m3fn),
 }
 
+#: NumPy dtype -> XLA's number of it.
+NUMBERS: Mapping[np.dtype[Any], int] = {dtype: number for number, dtype in DTYPES.items()}
+
 
 class Role(enum.IntEnum):
     """What a C parameter is in a call; numbers as in ``jaxc_role``."""
@@ -225,6 +228,17 @@ class Description:
     def indices(self) -> tuple[Parameter, ...]:
         """The indices of a grid, the slowest first; none where there is no grid."""
         return tuple(sorted(self.with_role(Role.INDEX), key=lambda p: p.dim))
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Arguments, results and attributes of a call, the token of an effect included."""
+        token = int(self.effect)
+        dims = sum(dim.is_static for dim in self.dims)
+        return (
+            token + len(self.with_role(*OPERANDS)),
+            token + len(self.with_role(*RESULTS)),
+            len(self.with_role(Role.STATIC)) + dims,
+        )
 
     def with_role(self, *roles: Role) -> tuple[Parameter, ...]:
         return tuple(p for p in self.parameters if p.role in roles)

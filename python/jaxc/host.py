@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from jaxc import _jaxc, registration, shapes  # type: ignore[attr-defined]
-from jaxc.description import DTYPES, OPERANDS, RESULTS
+from jaxc.description import NUMBERS, OPERANDS, RESULTS
 from jaxc.function import Function
 from jaxc.primitive import Statics
 from jaxc.primitive import attributes as function_attributes
@@ -21,7 +21,7 @@ _ARRAY, _DICTIONARY, _SCALAR, _STRING = 1, 2, 3, 4
 _TOKEN = (17, (), None)
 
 #: NumPy dtype -> XLA's number, with the 8-bit floats that no C type stands for.
-_NUMBERS = {dtype: number for number, dtype in DTYPES.items()} | {
+_NUMBERS = dict(NUMBERS) | {
     np.dtype(getattr(ml_dtypes, name)): number
     for name, number in {
         "float8_e4m3b11fnuz": 23,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxc import cache, compiler
+from jaxc import cache, capsules, compiler
 from jaxc.build import Binding, Options
 
 if TYPE_CHECKING:  # the rest is imported where it is used: libraries need no parser of C
@@ -242,13 +242,7 @@ def _of_capsule(capsule: Any) -> Address:
     """A function of Cython's ``__pyx_capi__``, which has its type for a name."""
     from jaxc.declare import kinds
 
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype = ctypes.c_char_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    name = api.PyCapsule_GetName(capsule)
-    number = api.PyCapsule_GetPointer(capsule, name) or 0
+    number, name = capsules.read(capsule)
     signature = None if name is None else kinds.of_c(name.decode(), "the capsule")
     return Address(number, capsule, signature)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -20,10 +21,14 @@ class OverloadedFunction:
     def __init__(self, name: str, members: Sequence[Function]):
         self.__name__ = self.__qualname__ = name
         self.__module__ = "jaxc"
-        self.members = tuple(members)
+        self._members = tuple(members)
         #: (whether there are 64-bit types, kinds of arguments) -> the member that they choose
         self._chosen: dict[Any, Function] = {}
         self.__doc__ = "\n\n".join(m.__doc__ or "" for m in members)
+
+    @property
+    def members(self) -> tuple[Function, ...]:
+        return self._members
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the first member whose parameters have the arguments' dtypes.
@@ -86,6 +91,52 @@ class OverloadedFunction:
 
     def __repr__(self) -> str:
         return f"<jaxc function {self.__name__}, {len(self.members)} overloads>"
+
+
+class LazyOverloads(OverloadedFunction):
+    """Overloads that are made when they are first called, with one derivative for all."""
+
+    def __init__(self, name: str):
+        super().__init__(name, ())
+        self._made: dict[Any, Function] = {}
+        self._rule: tuple[str, Any] | None = None
+        self._lock = threading.Lock()
+
+    def _make(self, key: Any) -> Function:
+        raise NotImplementedError
+
+    def _member(self, key: Any) -> Function:
+        """The overload of this key, made once."""
+        with self._lock:
+            found = self._made.get(key)
+            if found is None:
+                found = self._made[key] = self._make(key)
+                if self._rule is not None:
+                    self._apply(found)
+        return found
+
+    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Gives the derivative of all overloads; as `jaxc.Function.defjvp`."""
+        self._set_rule("jvp", rule)
+        return rule
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Gives their reverse derivative; as `jaxc.Function.defvjp`."""
+        self._set_rule("vjp", (fwd, bwd))
+
+    def _set_rule(self, kind: str, rule: Any) -> None:
+        with self._lock:
+            self._rule = (kind, rule)
+            for member in self._made.values():
+                self._apply(member)
+
+    def _apply(self, member: Function) -> None:
+        assert self._rule is not None
+        kind, rule = self._rule
+        if kind == "jvp":
+            member.defjvp(rule)
+        else:
+            member.defvjp(*rule)
 
 
 def overload(*functions: Function, name: str | None = None) -> OverloadedFunction:

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 from jaxlib.version import __version__ as jaxlib_version
 
-from jaxc import _jaxc  # type: ignore[attr-defined]
+from jaxc import _jaxc, capsules  # type: ignore[attr-defined]
 
 #: Stages of a handler, in the order in which they run.
 STAGES = ("instantiate", "prepare", "initialize", "execute")
@@ -161,7 +161,7 @@ def find(handler: Any, *, symbol: str | None = None, name: str | None = None) ->
             raise ValueError(f"{handler._name}: say which handler by symbol=...")
         return _from_library(handler, wanted)
     if type(handler).__name__ == "PyCapsule":
-        address = _capsule_address(handler)
+        address = capsules.read(handler)[0]
         return Handler("handler", {"execute": address}, "the capsule")
     if hasattr(handler, "argtypes") and hasattr(handler, "restype"):  # of ctypes
         address = ctypes.cast(handler, ctypes.c_void_p).value or 0
@@ -251,16 +251,6 @@ def _address(library: ctypes.CDLL, symbol: str) -> int | None:
         return ctypes.addressof(ctypes.c_char.in_dll(library, symbol))
     except ValueError:
         return None
-
-
-def _capsule_address(capsule: Any) -> int:
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype = ctypes.c_char_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    name = api.PyCapsule_GetName(capsule)
-    return int(api.PyCapsule_GetPointer(capsule, name))
 
 
 def _exports(library: ctypes.CDLL) -> tuple[str, ...]:

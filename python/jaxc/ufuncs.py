@@ -9,26 +9,25 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxc import _jaxc, adopt, signature, ufunc_rules  # type: ignore[attr-defined]
-from jaxc.description import DTYPES, Bound, Description, Parameter, Role
+from jaxc.description import NUMBERS, Bound, Description, Parameter, Role
 from jaxc.function import Function
-from jaxc.overloads import OverloadedFunction, cheapest
+from jaxc.overloads import LazyOverloads, cheapest
 
 #: Type numbers of NumPy's own, which are the same in every NumPy: its dtype.
 _TYPES: dict[int, np.dtype[Any]] = {
     np.dtype(char).num: np.dtype(char) for char in "?bhilqBHILQefdFD"
 }
-_NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 #: Modules in which a ufunc is looked for first.
 _MODULES = ("numpy", "scipy.special", "numpy.linalg._umath_linalg", "__main__")
 
 
-class Ufunc(OverloadedFunction):
+class Ufunc(LazyOverloads):
     """A ufunc as a JAX function, with an overload for each of its inner loops."""
 
     def __init__(
@@ -37,9 +36,7 @@ class Ufunc(OverloadedFunction):
         self._owner = owner
         self._module = module
         self._arguments = arguments
-        self._rule: tuple[str, Any] | None = None
-        self._made: dict[tuple[int, ...], Function] = {}
-        super().__init__(name, ())
+        super().__init__(name)
         self.__dict__["numpy"] = owner
         self._read(ufunc)
         self.__doc__ = ufunc.__doc__ if owner is ufunc else owner.__doc__
@@ -67,10 +64,6 @@ class Ufunc(OverloadedFunction):
         """All overloads; each takes one of the 4096 places of a process."""
         return tuple(self._member(types) for types in self._types)
 
-    @members.setter
-    def members(self, value: Sequence[Function]) -> None:
-        del value
-
     def _options(self) -> list[Description]:
         return list(self._descriptions.values())
 
@@ -91,7 +84,7 @@ class Ufunc(OverloadedFunction):
         if kwargs or getattr(self._owner, "_frozen", True) or self._owner is self._ufunc:
             return False
         dtypes = [getattr(arg, "dtype", None) for arg in args]
-        if len(dtypes) != self._ufunc.nin or any(d not in _NUMBERS for d in dtypes):
+        if len(dtypes) != self._ufunc.nin or any(d not in NUMBERS for d in dtypes):
             return False
         before = self._ufunc.ntypes
         numba = importlib.import_module("numba")
@@ -118,7 +111,7 @@ class Ufunc(OverloadedFunction):
             text = adopt.declaration(names[k], dtype.name, texts, k < nin)
             declared.append(text)
             role = Role.INPUT if k < nin else Role.OUTPUT
-            number = _NUMBERS[dtype]
+            number = NUMBERS[dtype]
             parameters.append(
                 Parameter(
                     names[k], text, role, number, len(bounds), bounds,
@@ -148,15 +141,8 @@ class Ufunc(OverloadedFunction):
         known = ufunc_rules.rule(self._module, self.__name__)
         return known is not None and not callable(known) and known[k] is None
 
-    def _member(self, loop: tuple[int, ...]) -> Function:
-        found = self._made.get(loop)
-        if found is None:
-            found = self._made[loop] = self._adopt(loop)
-            if self._rule is not None:
-                self._apply(found)
-        return found
-
-    def _adopt(self, loop: tuple[int, ...]) -> Function:
+    def _make(self, key: Any) -> Function:
+        loop: tuple[int, ...] = key
         description = self._descriptions[loop]
         sizes = _sizes(self._ufunc, self._core)
         made = _jaxc.adopt_ufunc(
@@ -164,9 +150,9 @@ class Ufunc(OverloadedFunction):
             self._owner is not self._ufunc or self._raises(loop),
         )  # fmt: skip
         library = f"ufunc/{self._module or 'local'}"
-        key = f"{library}:{self.__name__}"
+        place = f"{library}:{self.__name__}"
         is_stable = self._module is not None
-        library += adopt.unique(key, self._owner, is_stable).removeprefix(key)
+        library += adopt.unique(place, self._owner, is_stable).removeprefix(place)
         dtypes = tuple(_TYPES[number].name for number in loop)
         recipe = (restore, self._module, self.__name__, dtypes)
         return adopt.publish(library, description, made, recipe)
@@ -178,28 +164,15 @@ class Ufunc(OverloadedFunction):
 
     # ---- derivatives ----
 
-    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        self._rule = ("jvp", rule)
-        for member in self._made.values():
-            self._apply(member)
-        return rule
-
-    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        self._rule = ("vjp", (fwd, bwd))
-        for member in self._made.values():
-            self._apply(member)
-
     def _apply(self, member: Function) -> None:
         if not any(p.is_differentiable for p in member.description.parameters):
             return
         assert self._rule is not None
         kind, rule = self._rule
-        if kind == "jvp":
-            member.defjvp(rule)
-        elif kind == "vjp":
-            member.defvjp(*rule)
-        else:
+        if kind == "known":
             member.defjvp(ufunc_rules.jvp(member, rule), symbolic_zeros=True)
+        else:
+            super()._apply(member)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ufunc) and self._owner is other._owner

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from jaxc.declare.types import INTEGERS
 from jaxc.description import (
-    OPERANDS,
-    RESULTS,
     STRING,
     Bound,
     Code,
@@ -128,11 +126,10 @@ def _function(d: Description) -> list[str]:
         out.append(f"static const jaxc_solve_step k_{d.name}_solve[] = {{{steps}}};")
         fields.append(f"    .solve_count = {len(d.solve)},")
         fields.append(f"    .solve = k_{d.name}_solve,")
-    token = int(d.effect)
-    statics = len(d.with_role(Role.STATIC)) + sum(dim.is_static for dim in d.dims)
-    fields.append(f"    .argument_count = {token + len(d.with_role(*OPERANDS))},")
-    fields.append(f"    .result_count = {token + len(d.with_role(*RESULTS))},")
-    fields.append(f"    .attribute_count = {statics},")
+    arguments, results, attributes = d.counts
+    fields.append(f"    .argument_count = {arguments},")
+    fields.append(f"    .result_count = {results},")
+    fields.append(f"    .attribute_count = {attributes},")
     fields.append(f"    .rows = jaxci_rows_{d.name},")
     if d.serial:
         fields.append(f"    .lock = k_{d.name}_lock,")
